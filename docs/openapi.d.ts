@@ -3352,7 +3352,7 @@ export interface components {
             }[];
         };
         /** @enum {string} */
-        UnavailableReason: "budget" | "resting" | "credentials" | "timeout" | "network" | "rate_limited" | "server_error" | "redirect" | "bad_response" | "token_bad_response" | "rejected";
+        UnavailableReason: "budget" | "resting" | "credentials" | "timeout" | "network" | "rate_limited" | "server_error" | "redirect" | "bad_response" | "token_bad_response" | "rejected" | "certificate_expired" | "certificate_not_yet_valid" | "certificate_wrong_name" | "certificate_self_signed" | "certificate_untrusted" | "tls_protocol" | "tls";
         Upstream: {
             /** @description The version of the relay. */
             version: string;
@@ -6571,4 +6571,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 c2463e3e45b4bd6b5a53caaaeb817a53696082b0aee49843068b1e4c710406ff
+// Made of docs/openapi.json with the SHA-256 9c993402e8c4575d87219f4c4c3c08d07e0ab8673af5d59cd67fa2f1d7d72202

@@ -63,6 +63,8 @@ const WORDS: Readonly<Record<TlsFault, TlsWords>> = {
   },
 }
 
+export const TLS_FAULTS: readonly string[] = Object.keys(WORDS)
+
 export function isTlsFault(reason: string): reason is TlsFault {
   return Object.hasOwn(WORDS, reason)
 }

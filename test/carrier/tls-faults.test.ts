@@ -1,22 +1,45 @@
+import { writeFileSync } from 'node:fs'
 import { createServer as createPlainServer } from 'node:http'
 import { createServer } from 'node:https'
-import { afterEach, expect, test as plainTest } from 'vitest'
+import { connect as connectTcp, createServer as createTcpServer } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, expect, onTestFinished, test as plainTest } from 'vitest'
 import { wordFailure } from '../../src/domain/delivery/failure-words.ts'
-import { carrierRemedy, lastFailureText } from '../../src/domain/polling/carrier-failure-words.ts'
+import { carrierRemedy, failureCode, failureText, lastFailureText } from '../../src/domain/polling/carrier-failure-words.ts'
 import { type TlsFault, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../src/domain/tls-fault.ts'
+import { createReadiness } from '../../src/flow/admin/overview/readiness.ts'
+import { createUpstream } from '../../src/flow/polling/upstream.ts'
 import { createEgressGuard } from '../../src/outbound/egress-guard.ts'
 import { tryConnection } from '../../src/outbound/try-connection.ts'
+import { isStorageFailure } from '../../src/store/postgres/postgres.ts'
+import { openingFailure, runningFailure } from '../../src/store/postgres/postgres-failure.ts'
 import { carrierProbe } from '../../src/wiring/checking/carrier-probe.ts'
 import { endpointProbes } from '../../src/wiring/checking/endpoint-probes.ts'
 import { certificate, certificateKey } from '../outbound/self-signed.ts'
 import { LOOPBACK, openSender } from '../outbound/sender-world.ts'
-import { listenInTest } from '../support/network/listen.ts'
+import { listen, listenInTest } from '../support/network/listen.ts'
 import { createAuthority } from '../support/network/private-authority.ts'
+import { WELL } from '../support/portal/situation.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
+import { openTestPool } from '../support/store/postgres-pool.ts'
 import { closeOpened, connect } from './carrier-double.ts'
 
 afterEach(closeOpened)
+
+const READY: Omit<Parameters<typeof createReadiness>[0], 'carrier'> = {
+  reads: { ping: async () => undefined },
+  disk: { trouble: () => null, state: () => ({ lost: null }) },
+  pushHealth: () => 'unknown',
+  misdirected: async () => [],
+  lostKeys: async () => null,
+  caughtUp: async () => undefined,
+}
+const UPSTREAM: Omit<Parameters<typeof createUpstream>[0], 'carrier'> = {
+  write: { pushChannel: async () => WELL.pushes },
+  version: '1',
+  refusedSenders: async () => [],
+}
 
 /** Opens a server with the fault. `ca`: the authority that those who ask it trust. */
 async function openFaulty(fault: TlsFault): Promise<{ readonly url: string; readonly ca: string | undefined }> {
@@ -30,13 +53,15 @@ async function openFaulty(fault: TlsFault): Promise<{ readonly url: string; read
   return { url: await url(createServer(pair, answer)), ca: fault === 'certificate_untrusted' ? undefined : authority.ca }
 }
 
-testWith('openssl').for([
+const FAULTS = [
   'certificate_expired',
   'certificate_wrong_name',
   'certificate_self_signed',
   'certificate_untrusted',
   'tls_protocol',
-] as const)('%s: deliveries, checks and the carrier name it in the same words, with its remedy', async (fault) => {
+] as const
+
+testWith('openssl').for(FAULTS)('%s: deliveries, checks and the carrier name it in the same words, with its remedy', async (fault) => {
   const { url, ca } = await openFaulty(fault)
   const { host } = new URL(url)
   await using world = openSender({ lookup: async () => ['127.0.0.1'] })
@@ -58,8 +83,44 @@ testWith('openssl').for([
     tlsMeaning(fault, 'the carrier'),
     tlsRemedy(fault, 'upstream.caFile'),
   ])
+  expect(failureText(failureCode(lastFailure))).toBe(tlsMeaning(fault, 'the carrier'))
+  const notes = await createReadiness({ ...READY, carrier }).read()
+  expect(notes).toMatchObject({ notes: { upstream: { state: fault, lastFailure: fault } } })
+  expect(await createUpstream({ ...UPSTREAM, carrier }).read()).toMatchObject({ lastFailure: { reason: fault } })
   const [login] = [await carrierProbe(carrier, { language: 'en', known: async () => null }).look()].flat()
   expect(login?.message).toContain(tlsMeaning(fault, 'the carrier'))
+})
+
+/** Opens a server that agrees to encrypt a connection as PostgreSQL does, and then speaks TLS with the fault. */
+async function openFaultyDatabase(fault: TlsFault): Promise<string> {
+  const { url, ca } = await openFaulty(fault)
+  const server = createTcpServer((socket) => {
+    socket.once('data', () => {
+      const { port } = new URL(url)
+      const faulty = connectTcp(Number(port), '127.0.0.1')
+      socket.write('S')
+      socket.pipe(faulty).pipe(socket)
+      socket.on('error', () => undefined)
+      faulty.on('error', () => undefined)
+    })
+  })
+  onTestFinished(() => void server.close())
+  const port = await listen(server)
+  const file = join(temporaryFolder(), 'ca.pem')
+  if (ca !== undefined) writeFileSync(file, ca)
+  return `postgres://relay:secret@localhost:${port}/relay?sslmode=verify-full${ca === undefined ? '' : `&sslrootcert=${file}`}`
+}
+
+testWith('openssl').for(FAULTS)('%s: PostgreSQL names it in the same words, and its questions are 503', async (fault) => {
+  const error: unknown = await openTestPool(await openFaultyDatabase(fault))
+    .query('select 1')
+    .catch((thrown: unknown) => thrown)
+  const meaning = tlsMeaning(fault, 'the server')
+  expect(openingFailure('postgres://relay@db/relay', error)).toMatchObject({
+    message: `store: no encrypted connection to postgres://relay@db/relay can be made: ${meaning}. ${tlsRemedy(fault, 'sslrootcert')}`,
+  })
+  expect(isStorageFailure(error)).toBe(true)
+  expect(runningFailure(error).message).toBe(tlsMeaning(fault, 'the server of the database'))
 })
 
 plainTest('each code of TLS has a fault, each fault words and a remedy of its own, and other codes have none', () => {

@@ -1,5 +1,5 @@
-import { tlsMeaning, tlsRemedy } from '../tls-fault.ts'
-import { type LastFailure, lacksAnswer, type UnavailableReason } from './carrier-answer.ts'
+import { isTlsFault, TLS_FAULTS, type TlsFault, tlsMeaning, tlsRemedy } from '../tls-fault.ts'
+import { type LastFailure, lacksAnswer, UNAVAILABLE_REASONS, type UnavailableReason } from './carrier-answer.ts'
 
 const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   budget: 'our own limits allowed no call',
@@ -25,14 +25,23 @@ export function carrierRemedy(failure: Cause | null): string {
     : 'The carrier can be reached, but it takes no question: ask it whether our account and our address may still ask, and compare upstream.baseUrl with its documents.'
 }
 
+/** All codes of `failureCode`. */
+export const FAILURE_CODES: readonly string[] = [...UNAVAILABLE_REASONS, ...TLS_FAULTS]
+
+/** Names a failure for programs: why TLS failed, else the reason. */
+export function failureCode({ reason, tls }: Cause): UnavailableReason | TlsFault {
+  return tls ?? reason
+}
+
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))
 
-/** Describes why a call failed, as a part of a sentence. If only another version of the relay knows the reason, returns its code. */
-export function failureText(reason: string): string {
-  return TEXTS.get(reason) ?? reason.replaceAll('_', ' ')
+/** Describes why a call failed, as a part of a sentence. If only another version of the relay knows the code, returns it. */
+export function failureText(code: string): string {
+  if (isTlsFault(code)) return tlsMeaning(code, 'the carrier')
+  return TEXTS.get(code) ?? code.replaceAll('_', ' ')
 }
 
 /** Describes why the last call failed, as a part of a sentence. */
-export function lastFailureText({ reason, tls }: Cause): string {
-  return tls === undefined ? failureText(reason) : tlsMeaning(tls, 'the carrier')
+export function lastFailureText(failure: Cause): string {
+  return failureText(failureCode(failure))
 }

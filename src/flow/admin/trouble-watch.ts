@@ -3,6 +3,7 @@ import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts
 import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
 import { CERTIFICATE_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
+import { failureCode } from '../../domain/polling/carrier-failure-words.ts'
 import type { Clock, Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
@@ -107,7 +108,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
         standing: isFailing ? 'trouble' : hasRecovered ? 'well' : 'unknown',
         begun: {
           event: 'carrier_failing',
-          reason: lastFailure?.reason ?? null,
+          reason: lastFailure === null ? null : failureCode(lastFailure),
           since: new Date(breaker.sinceMs ?? clock.now()).toISOString(),
         },
         ended: { event: 'carrier_recovered' },

@@ -1,3 +1,4 @@
+import { failureCode } from '../../domain/polling/carrier-failure-words.ts'
 import type { Carrier } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
@@ -51,7 +52,7 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
           lastAt: presentTime(lastAtMs),
         })),
         lastAnswerAt: presentTime(lastAnswerAtMs),
-        lastFailure: lastFailure === null ? null : { reason: lastFailure.reason, at: presentTime(lastFailure.atMs) },
+        lastFailure: lastFailure === null ? null : { reason: failureCode(lastFailure), at: presentTime(lastFailure.atMs) },
       }
     },
   }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type CarrierState, UNAVAILABLE_REASONS } from '../../domain/polling/carrier-answer.ts'
+import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
+import { FAILURE_CODES } from '../../domain/polling/carrier-failure-words.ts'
 import type { RefusedBy } from '../../domain/polling/carrier-memory.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Upstream } from '../../flow/polling/upstream.ts'
@@ -12,7 +13,7 @@ export interface UpstreamRoutePorts {
   readonly upstream: Pick<Upstream, 'read'>
 }
 
-export const unavailableReason = named('UnavailableReason', () => z.enum(UNAVAILABLE_REASONS))
+export const unavailableReason = named('UnavailableReason', () => z.enum(FAILURE_CODES))
 
 export const credentialsState = () =>
   oneOfAll<CarrierState['credentials']>({ unknown: true, obtained: true, accepted: true, refused: true })

@@ -1,5 +1,6 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
 import { knownReason, reasonOfCode } from '../../domain/system-reason.ts'
+import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
 
 /** The driver's messages about a lost or unusable connection. These errors have no code. */
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
@@ -46,6 +47,8 @@ function driverCode(message: string): string | null {
 }
 
 function describe(code: string): string {
+  const fault = tlsFaultOf(code)
+  if (fault !== null) return tlsMeaning(fault, 'the server of the database')
   if (code === 'ECONNRESET' || code === 'EPIPE') return 'the connection to the database was lost'
   if (/^E[A-Z]+$/.test(code)) return 'the database cannot be reached'
   return knownReason(code) ?? 'the database failed'
@@ -70,10 +73,13 @@ function explain(name: string, code: string, message: string): string {
   if (code === '53300')
     return `${name} has no connection left (${message}). Raise the server's max_connections, or put a pooler such as pgbouncer before it.`
   if (code === '57P03') return `the server of ${name} is starting or stopping (${message}). Start the relay again when it is up.`
+  const fault = tlsFaultOf(code)
+  if (fault !== null)
+    return `no encrypted connection to ${name} can be made: ${tlsMeaning(fault, 'the server')}. ${tlsRemedy(fault, 'sslrootcert')}`
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host of ${name} is not known here. Look at the host in \`store\`.`
   if (/^E[A-Z]+$/.test(code) || /timeout/i.test(message))
     return `no PostgreSQL answers at ${name} (${code === '' ? message : reasonOfCode(code)}). Look at the host and the port in \`store\`, and whether the server runs and no firewall blocks it.`
-  if (/SSL/.test(message) || /CERT|TLS|VERIFY/.test(code))
-    return `no encrypted connection to ${name} can be made (${knownReason(code) ?? message}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
+  if (/SSL/.test(message))
+    return `no encrypted connection to ${name} can be made (${message}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
   return `${name} could not be opened (${knownReason(code) ?? message}).`
 }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
+import { tlsFaultOf } from '../../domain/tls-fault.ts'
 import type { ReadEngine } from '../read-engine.ts'
 import { endlessConflict, isConflict, isEndless } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'
@@ -176,7 +177,8 @@ const SYSTEM_FAILURE = /^E[A-Z]+$/
 export function isStorageFailure(error: unknown): boolean {
   if (isConflict(error) || error instanceof StorageFailure) return true
   if (error instanceof pg.DatabaseError) return !ASKED_WRONG.includes((error.code ?? '').slice(0, 2))
-  return error instanceof Error && (SYSTEM_FAILURE.test(systemCode(error) ?? '') || DRIVER_FAILURE.test(error.message))
+  const code = systemCode(error) ?? ''
+  return error instanceof Error && (SYSTEM_FAILURE.test(code) || tlsFaultOf(code) !== null || DRIVER_FAILURE.test(error.message))
 }
 
 export function createPostgresReader(pool: pg.Pool, options: PostgresOptions): ReadEngine {

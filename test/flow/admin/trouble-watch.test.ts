@@ -126,6 +126,13 @@ test('a failing carrier is reported at once, and its recovery after a while', as
   expect(told).toEqual(['carrier_failing', 'carrier_recovered'])
 })
 
+test('a carrier whose certificate has expired is told so, not called out of reach', async () => {
+  const { seen, begins, look } = openWatch()
+  seen.carrier = { ...failing, lastFailure: { reason: 'network', tls: 'certificate_expired', atMs: NOON } }
+  await look()
+  expect(begins).toMatchObject([{ event: 'carrier_failing', reason: 'certificate_expired' }])
+})
+
 test('a replica that takes over polling reports nothing until the carrier has answered', async () => {
   const { troubles, told, seen, look } = openWatch()
   seen.carrier = failing

@@ -2,8 +2,9 @@ import { DISK_FULL } from '../../../domain/admin/disk-room.ts'
 import type { LostKeys } from '../../../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../../domain/errors.ts'
 import type { MisdirectedPath } from '../../../domain/ingest/misdirected.ts'
-import type { UnavailableReason } from '../../../domain/polling/carrier-answer.ts'
-import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
+import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
+import { failureCode } from '../../../domain/polling/carrier-failure-words.ts'
+import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushHealth } from '../../../domain/polling/push-health.ts'
 import { reasonOfCode } from '../../../domain/system-reason.ts'
 import type { Carrier } from '../../ports.ts'
@@ -73,11 +74,11 @@ export function createReadiness({ reads, carrier, disk, pushHealth, misdirected,
       const notes = {
         ...(lost === null ? {} : { endpointKeys: { state: 'lost', ...lost } }),
         upstream: {
-          state: describeCarrier(carrierStanding(carrier.state())),
+          state: describeCarrier(carrier.state()),
           credentials,
           breaker: breaker.state,
           lastAnswerAt: lastAnswerAtMs === null ? null : new Date(lastAnswerAtMs).toISOString(),
-          lastFailure: lastFailure?.reason ?? null,
+          lastFailure: lastFailure === null ? null : failureCode(lastFailure),
           lastFailureAt: lastFailure === null ? null : new Date(lastFailure.atMs).toISOString(),
           pushes: pushHealth(),
           misdirected: (await misdirected())
@@ -90,9 +91,11 @@ export function createReadiness({ reads, carrier, disk, pushHealth, misdirected,
   }
 }
 
-function describeCarrier(standing: CarrierStanding): 'ok' | 'upstream_auth' | UnavailableReason {
-  if (standing.kind === 'refused') return 'upstream_auth'
-  return standing.kind === 'failing' || standing.kind === 'troubled' ? (standing.reason ?? 'resting') : 'ok'
+function describeCarrier(state: CarrierState): 'ok' | 'upstream_auth' | ReturnType<typeof failureCode> {
+  const { kind } = carrierStanding(state)
+  if (kind === 'refused') return 'upstream_auth'
+  if (kind !== 'failing' && kind !== 'troubled') return 'ok'
+  return state.lastFailure === null ? 'resting' : failureCode(state.lastFailure)
 }
 
 function describeLost(lost: LostFile | null): string {
