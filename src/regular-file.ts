@@ -14,6 +14,25 @@ class NotRegular extends Error {
   }
 }
 
+/** Whether something is at `path`. Throws if nobody can know, for example because the disk fails: that is no absence. */
+export function isThere(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+/** Gives a system error that names no path, as those of descriptors and databases, the path of the file. Returns the error. */
+export function naming(path: string, error: unknown): unknown {
+  return error instanceof Error && 'code' in error && !('path' in error) ? Object.assign(error, { path }) : error
+}
+
+/** Does work on a file, whose path its errors then name. */
+export function onFile<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw naming(path, error)
+  }
+}
+
 /** Throws `NotRegular` if something other than a regular file is at `path`. Opens nothing. */
 export function refuseIrregular(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false })

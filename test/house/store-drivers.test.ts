@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
@@ -36,4 +37,13 @@ test('no unit test imports a store, directly or through other modules', () => {
   expect(reachStores([...modules, planted])).toEqual([
     expect.stringMatching(/^test\/flow\/x\.test\.ts -> test\/support\/store\/write-side\.ts -> .* -> better-sqlite3$/),
   ])
+})
+
+/** `existsSync` answers "no" to whatever fails, so a full or failing disk would pass for a missing file. */
+const HIDING = /\bexistsSync\b|\b(?:stat|lstat|statfs)\([^()]*\)\s*\.catch\(\(\) =>/
+
+test('no source takes every failure of a file operation for a missing file', () => {
+  const hiding = globSync('src/**/*.ts', { cwd: ROOT }).filter((path) => HIDING.test(readFileSync(ROOT + path, 'utf8')))
+  expect(hiding).toEqual([])
+  expect(['if (existsSync(path))', 'await stat(path).catch(() => null)'].every((line) => HIDING.test(line))).toBe(true)
 })

@@ -83,6 +83,9 @@ export function refuseUnmounted(last: BackupPlace | null, { directory, mountedAt
   )
 }
 
+/** The setting in which a store keeps its `BackupState`. */
+export const BACKUP_STATE = 'backup-state'
+
 export const NO_BACKUPS: BackupState = { last: null, failing: null }
 
 export const BACKUP_WAS_STOPPED = 'The relay was stopped before the backup was done. Nothing of it was kept.'
@@ -112,6 +115,12 @@ function timedName(atMs: number): string {
 /** Only scheduled backups are removed when there are enough newer ones. The names of the first versions did not hold the relay. */
 export function isScheduled(name: string): boolean {
   return /^scheduled-\d{8}T\d{6}Z(?:-[0-9a-f]{1,8})?$/.test(name)
+}
+
+/** Whether a name is that of a scheduled backup, and of no other relay. The names of the first versions did not hold the relay. */
+export function mayBeOf(name: string, relayId: string): boolean {
+  const unnamed = 'scheduled-00000000T000000Z'.length
+  return isScheduled(name) && [name.slice(0, unnamed), `${name.slice(0, unnamed)}-${relayId.slice(0, RELAY_LENGTH)}`].includes(name)
 }
 
 /** Returns the scheduled backups whose names are of a time after `nowMs`, because a clock was ahead when they were made. */

@@ -1,7 +1,8 @@
-import { chmodSync, existsSync, statSync } from 'node:fs'
+import { chmodSync, statSync } from 'node:fs'
 import { open, rename, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
+import { isThere } from '../../regular-file.ts'
 import { refuseMoved } from '../moving/move-mark.ts'
 import { removeCopy } from './backups/copy-store.ts'
 import { refuseHalfRestored } from './backups/swap-store.ts'
@@ -41,7 +42,7 @@ export async function compactStore(given: string): Promise<Compacted> {
 
 /** Throws unless the file is a store that a relay would open, and has no other name, under which the old file would stay. */
 function refuseUnfit(path: string): void {
-  if (!existsSync(path)) throw new Error(`there is no store at ${path}`)
+  if (!isThere(path)) throw new Error(`there is no store at ${path}`)
   refuseHalfRestored(path)
   refuseDamage(path)
   const names = statSync(path).nlink
@@ -81,7 +82,7 @@ function copyWithoutFreePages(path: string, copy: string): void {
  * program has the store open.
  */
 async function putInPlace(copy: string, path: string): Promise<void> {
-  if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0)
+  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0)
     throw new Error(`another program has ${path} open: close it first. Nothing was changed`)
   chmodSync(copy, statSync(path).mode)
   await sync(copy)

@@ -1,6 +1,6 @@
-import { stat, statfs } from 'node:fs/promises'
+import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { createIdentityCheck, identityOf, type LostFile } from './identity.ts'
+import { createIdentityCheck, identityOf, type LostFile, statIfThere } from './identity.ts'
 
 interface StoreFiles {
   /** Free disk space for the relay's user. */
@@ -20,11 +20,10 @@ interface StoreFiles {
  * nearest folder above that exists.
  */
 export async function freeBytesNear(path: string): Promise<number> {
-  for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
-    const found = await statfs(folder).catch(() => null)
-    if (found !== null) return found.bavail * found.bsize
-    if (dirname(folder) === folder) return Number.POSITIVE_INFINITY
-  }
+  let folder = dirname(resolve(path))
+  while ((await statIfThere(folder)) === null && dirname(folder) !== folder) folder = dirname(folder)
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
 }
 
 /** Makes a function that checks the files of an open store. Each check compares the files with those of the first check. */
@@ -40,9 +39,9 @@ export function createDiskLook(path: string): () => Promise<StoreFiles> {
     const isRelocked = lock !== null && found !== null && found !== lock
     lock = found ?? lock
     const { bavail, blocks, bsize } = await statfs(dirname(path))
-    const store = await stat(path).catch(() => null)
+    const store = await statIfThere(path)
     // The WAL does not exist before the first write and after a clean stop.
-    const log = await stat(`${path}-wal`).catch(() => null)
+    const log = await statIfThere(`${path}-wal`)
     last = {
       freeBytes: bavail * bsize,
       diskBytes: blocks * bsize,

@@ -1,8 +1,8 @@
-import { closeSync, existsSync, fdatasyncSync, mkdirSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, mkdirSync, openSync, readSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
-import { refuseIrregular } from '../../regular-file.ts'
+import { isThere, refuseIrregular } from '../../regular-file.ts'
 import { closeFolder, FOLDER_MODE, STORE_SUFFIXES } from './permissions.ts'
 import { syncFolder, writeWhole } from './whole-file.ts'
 
@@ -19,7 +19,7 @@ const logOf = (path: string) => `${path}-wal`
  */
 export function makeFolder(folder: string): void {
   const path = resolve(folder)
-  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return
+  if (isThere(path)) return
   const parent = dirname(path)
   if (parent !== path) makeFolder(parent)
   makeOne(path)
@@ -48,7 +48,7 @@ export function refuseIrregularFiles(path: string): void {
 export function refuseDamage(path: string): void {
   const bytes = sizeOf(path)
   if (bytes === null || bytes === 0) {
-    const witness = existsSync(markerOf(path)) ? markerOf(path) : (sizeOf(logOf(path)) ?? 0) > 0 ? logOf(path) : null
+    const witness = isThere(markerOf(path)) ? markerOf(path) : (sizeOf(logOf(path)) ?? 0) > 0 ? logOf(path) : null
     if (witness === null) return
     throw new Error(
       `store: ${path} is ${bytes === null ? 'gone' : 'empty'}, but ${witness} shows that it held data. Nothing was changed. ` +
@@ -66,7 +66,7 @@ export function refuseDamage(path: string): void {
 }
 
 export function leaveMarker(path: string): void {
-  if (existsSync(markerOf(path))) return
+  if (isThere(markerOf(path))) return
   writeWhole(
     markerOf(path),
     `${basename(path)} holds the data of a parcel relay. While this file is here, the relay never begins with an empty store.\n`,
@@ -111,8 +111,13 @@ function explain(path: string, code: string): string {
   return `store: ${path} cannot be opened for writing: ${reasonOfCode(code)}. The relay's user must be able to write the file and its folder ${folder}.`
 }
 
+/** Whether an error is about the bytes of a database. All others may end by themselves, such as one of a full disk. */
+export function isDamage(error: unknown): boolean {
+  return /^SQLITE_(?:NOTADB|CORRUPT|ERROR|IOERR_CORRUPTFS)(?:_|$)/.test(systemCode(error) ?? '')
+}
+
 /** The code of an error does not tell this, because a full disk causes many codes. */
-function isFull(path: string): boolean {
+export function isFull(path: string): boolean {
   try {
     return statfsSync(dirname(path)).bavail === 0
   } catch {

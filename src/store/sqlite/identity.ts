@@ -1,4 +1,4 @@
-import { lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { lstatSync, readFileSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
@@ -69,9 +69,18 @@ export function createIdentityCheck(path: string): () => Promise<LostFile | null
 
 /** Returns a text that identifies a file on this machine; null: the file or its folder does not exist. */
 export async function identityOf(file: string): Promise<string | null> {
+  const found = await ifThere(stat(file, { bigint: true }))
+  return found === null ? null : `${found.dev}:${found.ino}`
+}
+
+/** Null: nothing is at `path`. Rejects if nobody can know. */
+export function statIfThere(path: string): Promise<Stats | null> {
+  return ifThere(stat(path))
+}
+
+async function ifThere<T>(looked: Promise<T>): Promise<T | null> {
   try {
-    const { dev, ino } = await stat(file, { bigint: true })
-    return `${dev}:${ino}`
+    return await looked
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return null

@@ -1,6 +1,7 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
+import { isThere } from '../../regular-file.ts'
 import { refuseMoved } from '../moving/move-mark.ts'
 import { refuseHalfRestored } from './backups/swap-store.ts'
 import { openingFailure, refuseDamage, refuseIrregularFiles } from './file.ts'
@@ -30,13 +31,13 @@ export function inspectSqlite(given: string): InspectedStore {
     refuseHalfRestored(path)
     refuseDamage(path)
     refuseSecondName(path)
-    if (!existsSync(path)) {
+    if (!isThere(path)) {
       accessSync(nearestFolder(path), constants.W_OK | constants.X_OK)
       return { state: 'new', path }
     }
-    for (const suffix of STORE_SUFFIXES) if (existsSync(`${path}${suffix}`)) accessSync(`${path}${suffix}`, constants.R_OK | constants.W_OK)
+    for (const suffix of STORE_SUFFIXES) if (isThere(`${path}${suffix}`)) accessSync(`${path}${suffix}`, constants.R_OK | constants.W_OK)
     accessSync(dirname(resolve(path)), constants.W_OK | constants.X_OK)
-    if (existsSync(`${path}.lock`)) lockStore(path).release()
+    if (isThere(`${path}.lock`)) lockStore(path).release()
     refuseContent(path)
     return { state: 'ready', path }
   } catch (error) {
@@ -59,6 +60,6 @@ function refuseContent(path: string): void {
 /** Returns the nearest folder above the path that exists already. */
 function nearestFolder(path: string): string {
   let folder = dirname(resolve(path))
-  while (statSync(folder, { throwIfNoEntry: false }) === undefined && dirname(folder) !== folder) folder = dirname(folder)
+  while (!isThere(folder) && dirname(folder) !== folder) folder = dirname(folder)
   return folder
 }

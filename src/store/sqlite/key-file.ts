@@ -45,11 +45,12 @@ export function readKeyFile(path: string): Buffer {
   )
 }
 
-/** Null: the file is missing or damaged. */
+/** Null: the file is missing or damaged. Throws if it cannot be read now. */
 export function readKeyIfPossible(path: string): Buffer | null {
   try {
     return readKeyFile(path)
-  } catch {
+  } catch (error) {
+    if (![null, 'ENOENT'].includes(systemCode(error))) throw error
     return null
   }
 }

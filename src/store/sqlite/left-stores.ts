@@ -1,5 +1,6 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { isThere } from '../../regular-file.ts'
 
 /** The endings of files that belong to a store and are not stores themselves. */
 const REST = /-(?:wal|shm|journal)$|\.(?:key|tombstones)$/
@@ -18,5 +19,5 @@ export function storesLeftBeside(path: string): readonly string[] {
 
 /** Whether a store that a move has left behind may still exist. A database cannot be looked for here, so it counts as existing. */
 export function mayHoldData(name: string): boolean {
-  return name.startsWith('postgres://') || existsSync(name)
+  return name.startsWith('postgres://') || isThere(name)
 }

@@ -1,5 +1,6 @@
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, renameSync, statSync } from 'node:fs'
+import { closeSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync, renameSync, statSync } from 'node:fs'
 import { type KeptTombstones, missedTombstones, unitedTombstones } from '../../domain/history/erased.ts'
+import { isThere, onFile } from '../../regular-file.ts'
 import type { TombstoneKeeping } from '../engine.ts'
 import { type DecodedTombstones, decodeTombstones, encodeTombstoneLines, encodeTombstones } from '../tombstone-lines.ts'
 import { writeAll, writeWhole } from './whole-file.ts'
@@ -27,8 +28,10 @@ export function openTombstoneFile(storePath: string, stored: KeptTombstones): To
       settledBytes ??= makeWhole(path)
       const file = openSync(path, 'a')
       try {
-        writeAll(file, encodeTombstoneLines(tombstones))
-        fsyncSync(file)
+        onFile(path, () => {
+          writeAll(file, encodeTombstoneLines(tombstones))
+          fsyncSync(file)
+        })
       } finally {
         closeSync(file)
       }
@@ -92,7 +95,7 @@ export function writeTombstoneFile(path: string, kept: KeptTombstones): void {
 /** Gives the file another name, because its key is lost. A start would take the tombstones from it. Returns the name; null: there is no file. */
 export function setTombstonesAside(storePath: string, nowMs: number): string | null {
   const path = tombstoneFileOf(storePath)
-  if (!existsSync(path)) return null
+  if (!isThere(path)) return null
   const aside = `${path}.given-up-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
   renameSync(path, aside)
   return aside
@@ -100,7 +103,7 @@ export function setTombstonesAside(storePath: string, nowMs: number): string | n
 
 /** Null: the file does not exist. Throws if a line cannot be read, other than a last line that a crash has cut off. */
 export function readTombstoneFile(path: string): DecodedTombstones | null {
-  return existsSync(path) ? decodeTombstones(readFileSync(path, 'utf8'), path) : null
+  return isThere(path) ? decodeTombstones(readFileSync(path, 'utf8'), path) : null
 }
 
 /** Reads a tombstone file that an operator has named. Throws if the file is missing or cut off, or is no tombstone file. */

@@ -1,5 +1,6 @@
 import { closeSync, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { onFile } from '../../regular-file.ts'
 import { FILE_MODE } from './permissions.ts'
 
 /**
@@ -14,8 +15,10 @@ export function writeWhole(path: string, content: string | Uint8Array): void {
     const file = openSync(next, 'wx', FILE_MODE)
     try {
       fchmodSync(file, FILE_MODE)
-      writeAll(file, content)
-      fsyncSync(file)
+      onFile(path, () => {
+        writeAll(file, content)
+        fsyncSync(file)
+      })
     } finally {
       closeSync(file)
     }

@@ -7,9 +7,8 @@ import type { Clock } from '../../flow/ports.ts'
 
 type Backups = Awaited<ReturnType<ManageBackups['list']>>
 
-/** Lists backups. `failing` is absent if no relay runs, because only a running relay remembers a failed backup. */
 interface BackupLists {
-  readonly list: () => Promise<Pick<Backups, 'backups' | 'unreadable'> & Partial<Pick<Backups, 'failing'>>>
+  readonly list: () => Promise<Pick<Backups, 'backups' | 'unreadable' | 'failing'>>
 }
 
 /** Makes the probe that checks how old the newest backup is. */
@@ -21,7 +20,7 @@ export async function judgeBackupsOf({ backup, store }: Config, backups: BackupL
   if (store.engine === 'postgres') return skipped('The store is on a server, which is backed up with its own tools.')
   const { directory, cron } = backup
   if (directory === null) return judgeBackups({ directory, cron, madeAtMs: [], ahead: [], failing: null, unreadable: null }, clock.now())
-  const { backups: found, unreadable, failing = null } = await backups.list()
+  const { backups: found, unreadable, failing } = await backups.list()
   const ahead = namedAhead(
     found.map(({ name }) => name),
     clock.now(),

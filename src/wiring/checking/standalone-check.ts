@@ -3,8 +3,8 @@ import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createCarrier } from '../../carrier/call/carrier-client.ts'
 import type { Config } from '../../config/config.ts'
+import { NO_BACKUPS } from '../../domain/admin/backup.ts'
 import { type CheckLine, failed, judgeErasure, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
-import { systemCode } from '../../domain/errors.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
 import { createCheck, type Probe } from '../../flow/admin/check.ts'
 import { explainLostTombstones, TOMBSTONE_SEAL } from '../../flow/admin/erasure/tombstone-key.ts'
@@ -17,7 +17,7 @@ import { systemClock } from '../../runtime/system-clock.ts'
 import { inspectPostgres } from '../../store/postgres/inspect-server.ts'
 import { postgres } from '../../store/postgres/postgres-engine.ts'
 import { nameDatabase } from '../../store/postgres/postgres-pool.ts'
-import { knownTombstones } from '../../store/sqlite/backups/inspect-stores.ts'
+import { knownBackups, knownTombstones } from '../../store/sqlite/backups/inspect-stores.ts'
 import { readStorageState } from '../../store/sqlite/clean-storage.ts'
 import { freeBytesNear } from '../../store/sqlite/disk.ts'
 import { sqlite } from '../../store/sqlite/engine.ts'
@@ -56,7 +56,7 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
     { name: 'credentials', subject: null, look: () => askCarrier(config, isRunning) },
     { name: 'push', subject: null, look: async () => skipped('No relay was asked, so no push was sent.') },
     retentionProbe(config, async () => null, systemClock),
-    backupProbe(config, { list: () => listBackups(config) }, systemClock),
+    backupProbe(config, { list: () => listBackups(config, file) }, systemClock),
     ...endpointProbes(endpointsOf(config), (to) => tryConnection(to, { guard, timeoutMs: config.delivery.timeoutMs })),
   ]
   const check = createCheck({
@@ -137,14 +137,14 @@ function tombstoneKeyOf(path: string): string | null {
   return tombstones.length === 0 ? null : sealedKey
 }
 
-async function listBackups({ backup: { directory } }: Config) {
-  if (directory === null) return { backups: [], unreadable: null }
+/** The store remembers on which disk the last backup was made, and whether the one after it failed. */
+async function listBackups({ backup: { directory } }: Config, store: string | null) {
+  const { last, failing } = store === null ? NO_BACKUPS : knownBackups(behindLinks(store))
+  if (directory === null) return { backups: [], failing, unreadable: null }
   try {
-    return { backups: await backupFolder.list(resolve(directory), null), unreadable: null }
+    return { backups: await backupFolder.list(resolve(directory), last?.place ?? null), failing, unreadable: null }
   } catch (error) {
-    // The folder does not exist before the first backup.
-    if (systemCode(error) === 'ENOENT') return { backups: [], unreadable: null }
-    return { backups: [], unreadable: describeFailure(error) }
+    return { backups: [], failing, unreadable: describeFailure(error) }
   }
 }
 

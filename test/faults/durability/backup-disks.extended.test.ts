@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { pushBody } from '../../support/history/builders.ts'
@@ -33,7 +33,10 @@ testWith('a small file system')('a full backup folder gets no partial backup, an
   const directory = smallDisk(8)
   const { makeBackup, takesPushes } = await start(folder, { backup: { directory } })
   const ballast = fillUp(directory)
-  expect(await makeBackup('first')).toMatchObject({ state: 'failed', failure: expect.stringMatching(/no room|the disk is full/) })
+  expect(await makeBackup('first')).toMatchObject({
+    state: 'failed',
+    failure: expect.stringMatching(`the folder has no room|${directory}.*: the disk is full`),
+  })
   expect([readdirSync(directory), existsSync(join(folder, 'relay.db.backup'))]).toEqual([['ballast'], false])
   expect(await takesPushes('while it is full')).toBe(200)
   rmSync(ballast)
@@ -73,18 +76,32 @@ testWith('a small file system')('backups whose disk is not mounted fail, are tol
     if (left === 'with a folder') mkdirSync(directory)
     const because = expect.stringContaining(`mounted at ${disk}, and that disk is not mounted now`)
     await expect.poll(state).toMatchObject({ failing: { reason: because }, unreadable: because, backups: [] })
-    const refused = await operator('POST', '/relay/backups', { name: 'by-hand' })
-    expect(refused).toMatchObject({ status: 409, body: { detail: because } })
+    const byHand = () => operator('POST', '/relay/backups', { name: 'by-hand' })
+    // A scheduled backup may be under way.
+    await expect.poll(byHand).toMatchObject({ status: 409, body: { detail: because } })
     // What was erased is still in the backups on that disk.
-    expect((await operator('DELETE', '/relay/parcels/1001?dryRun=true')).body).toMatchObject({ backups: [], backupsUnreadable: because })
+    expect((await operator('DELETE', '/relay/parcels/1001?dryRun=true')).body).toMatchObject({ backupsUnreadable: because })
   }
   expect(readdirSync(directory)).toEqual([])
+  // No relay needs to run for this: the store remembers where its last backup was made.
+  const alone = await runCommand(['check', '--config', join(folder, 'relay.yaml'), '--json'])
+  const seen: unknown = JSON.parse(alone.stdout)
+  const because = expect.stringContaining(`mounted at ${disk}, and that disk is not mounted now`)
+  expect(seen).toMatchObject({
+    lines: expect.arrayContaining([expect.objectContaining({ name: 'backup', state: 'failed', message: because })]),
+  })
   expect((await operator('GET', '/relay/operator-events?event=backup_failed')).body).toMatchObject({ events: [{ event: 'backup_failed' }] })
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'parcel-relay-test', disk])
   await expect.poll(state).toMatchObject({ failing: null })
 })
 
-testWith('a small file system')('a restore that has no room names the disk of the store, not that of the backup', async () => {
+/** The files beside a store with their bytes, except those that SQLite makes while it reads. */
+function filesIn(folder: string): ReadonlyMap<string, string> {
+  const names = readdirSync(folder).filter((name) => !/-(?:wal|shm)$/.test(name))
+  return new Map(names.toSorted().map((name) => [name, readFileSync(join(folder, name), 'base64')]))
+}
+
+testWith('a small file system')('S17: a restore that has little or no room names the full disk and changes nothing', async () => {
   const [disk, directory] = [smallDisk(24), temporaryFolder()]
   const folder = join(disk, 'store')
   mkdirSync(folder)
@@ -92,13 +109,18 @@ testWith('a small file system')('a restore that has no room names the disk of th
   expect(await relay.takesPushes('Lund')).toBe(200)
   expect(await relay.makeBackup('first')).toMatchObject({ state: 'done' })
   await relay.stop()
-  const ballast = fillUp(disk)
-  // SQLite needs some room to read the store that is to be replaced.
-  truncateSync(ballast, statSync(ballast).size - 200_000)
   const restore = () => runCommand(['restore', '--config', join(folder, 'relay.yaml'), join(directory, 'first.db'), '--yes'])
-  const full = await restore()
-  expect([full.code, full.stderr]).toEqual([1, expect.stringContaining(`${relay.databasePath}.restored: the disk is full`)])
-  expect(existsSync(`${relay.databasePath}.restored`)).toBe(false)
-  rmSync(ballast)
+  const before = filesIn(folder)
+  for (const room of [0, 4096, 40_960, 200_000]) {
+    const ballast = fillUp(disk)
+    truncateSync(ballast, statSync(ballast).size - room)
+    const full = await restore()
+    const told = expect.stringMatching(
+      `(?:the disk is full: there is no room in ${folder} |${relay.databasePath}[.a-z]*: the disk is full)`,
+    )
+    expect([room, full.code, full.stderr]).toEqual([room, 1, told])
+    expect(filesIn(folder)).toEqual(before)
+    rmSync(ballast)
+  }
   expect(await restore()).toMatchObject({ code: 0 })
 })

@@ -1,11 +1,13 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { scheduledName } from '../../../src/domain/admin/backup.ts'
 import type { BackupOrder } from '../../../src/flow/admin/backups/backup-ports.ts'
+import { listBackups } from '../../../src/store/sqlite/backups/backup-folder.ts'
 import { createStoreCopier } from '../../../src/store/sqlite/backups/copy-store.ts'
 import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
+import { freeBytesNear } from '../../../src/store/sqlite/disk.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { openBareStore } from '../../support/store/engines.ts'
@@ -216,4 +218,22 @@ test('an open store copies itself with everything committed', async () => {
   const copy = open(`${place}.backup`)
   expect(copy.prepare("select value from setting where name = 'a'").pluck().get()).toEqual(Buffer.from('1'))
   expect(readFileSync(`${place}.backup`).subarray(0, 15).toString()).toBe('SQLite format 3')
+})
+
+test('a folder of backups with a file that cannot be looked at is unreadable, not empty', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'first.db'), '')
+  expect(await listBackups(folder, null)).toMatchObject([{ name: 'first' }])
+  symlinkSync('second.db', join(folder, 'second.db'))
+  await expect(listBackups(folder, null)).rejects.toThrow('ELOOP')
+  const loop = join(temporaryFolder(), 'loop')
+  symlinkSync(loop, loop)
+  await expect(listBackups(loop, null)).rejects.toThrow('ELOOP')
+})
+
+test('free space is measured on the disk of the folder, or not at all', async () => {
+  const loop = join(temporaryFolder(), 'loop')
+  symlinkSync(loop, loop)
+  await expect(freeBytesNear(join(loop, 'relay.db'))).rejects.toThrow('ELOOP')
+  expect(await freeBytesNear(join(temporaryFolder(), 'none', 'relay.db'))).toBeGreaterThan(0)
 })

@@ -1,12 +1,18 @@
+import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { inspectOld } from '../../../src/store/sqlite/backups/inspect-stores.ts'
 import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
 import { type RestoreOrder, type RestorePorts, restoreBackup } from '../../../src/store/sqlite/backups/restore-backup.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
+import { writeConfig } from '../../support/relay/relay.ts'
+import { NO_CARRIER } from '../../support/runner/constants.ts'
 import { seeded } from '../../support/runner/seeded.ts'
+import { shipped } from '../../support/runner/shipped.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { testWith } from '../../support/runner/test-with.ts'
 import { seededPlace } from '../../support/store/moving.ts'
 import { changeStoredRows, storedNumber, storedRows } from '../../support/store/stored-rows.ts'
 
@@ -165,4 +171,55 @@ test('the keys of tokens do not come back with a backup, so ended tokens stay en
   expect(await keys()).toBe(2)
   await restore(place, file)
   expect(await keys()).toBe(0)
+})
+
+/** A link that leads to itself: nobody can know what is there, whatever the rights of the user. */
+function loop(path: string): void {
+  rmSync(path, { force: true })
+  symlinkSync(path, path)
+}
+
+test.each(['.restoring', '.tombstones', '.key', '.marker'])(
+  'a restore that cannot look at %s takes it neither for absent nor for damaged',
+  async (suffix) => {
+    const { place, file } = await backedUp()
+    const before = readFileSync(place)
+    loop(`${place}${suffix}`)
+    const reason = /form a loop|ELOOP/
+    await expect(restore(place, file, { forgetsErasures: true })).rejects.toThrow(reason)
+    await expect(sqlite.openWriteStore(place)).rejects.toThrow(reason)
+    expect([readFileSync(place).equals(before), existsSync(`${place}.restored`)]).toEqual([true, false])
+  },
+)
+
+test('a backup whose key cannot be looked at is not restored without it', async () => {
+  const { place, file } = await backedUp()
+  loop(file.replace('.db', '.key'))
+  await expect(restore(place, file)).rejects.toThrow('ELOOP')
+})
+
+test('a store that cannot be read now is not taken for one that is gone or damaged', async () => {
+  const { place, file } = await backedUp()
+  for (const suffix of ['-wal', '-shm']) rmSync(`${place}${suffix}`, { force: true })
+  loop(`${place}-shm`)
+  expect(() => inspectOld(place, 0)).toThrow(`${place} cannot be read now: the file of the store cannot be opened`)
+  rmSync(`${place}-shm`)
+  expect(inspectOld(place, 0)).not.toBeNull()
+  writeFileSync(place, 'damaged, so nobody knows what it held')
+  expect(inspectOld(place, 0)).toBeNull()
+  await restore(place, file, { last: 1000 })
+})
+
+testWith('strace')('a restore that fails while it renames files is finished by the next one', async () => {
+  const { place, file } = await backedUp()
+  const folder = dirname(place)
+  const config = writeConfig(folder, NO_CARRIER, { store: `sqlite:${place}` })
+  const args = [...shipped().args, 'restore', '--config', config, file, '--yes', '--without-keys', '--forget-erasures']
+  const failing = ['-f', '-o', '/dev/null', '-P', `${place}.restored`, '-e', 'trace=rename', '-e', 'inject=rename:error=EIO']
+  const broken = spawnSync('strace', [...failing, process.execPath, ...args], { env: shipped().env, encoding: 'utf8' })
+  expect([broken.status, broken.stderr]).toEqual([1, expect.stringContaining('the disk fails')])
+  await expect(sqlite.openWriteStore(place)).rejects.toThrow('a restore of')
+  const next = spawnSync(process.execPath, args, { env: shipped().env, encoding: 'utf8' })
+  expect([next.status, next.stdout]).toEqual([0, expect.stringContaining('is now finished')])
+  await (await sqlite.openWriteStore(place)).close()
 })

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { chmodSync, cpSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { arch, platform } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -35,7 +35,7 @@ export function postgresPrograms(folder: string): { readonly initdb: string; rea
   cpSync(installed, copy, { recursive: true, verbatimSymlinks: true })
   for (const { source, target } of linksIn(readFileSync(join(copy, 'pg-symlinks.json'), 'utf8'))) {
     const link = join(folder, target)
-    if (!existsSync(link)) symlinkSync(basename(source), link)
+    if (statSync(link, { throwIfNoEntry: false }) === undefined) symlinkSync(basename(source), link)
   }
   const copied = programsIn(copy)
   for (const program of Object.values(copied)) chmodSync(program, 0o755)

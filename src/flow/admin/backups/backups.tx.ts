@@ -1,4 +1,4 @@
-import { BACKUP_WAS_STOPPED, type BackupState, NO_BACKUPS, parseBackupState } from '../../../domain/admin/backup.ts'
+import { BACKUP_STATE, BACKUP_WAS_STOPPED, type BackupState, NO_BACKUPS, parseBackupState } from '../../../domain/admin/backup.ts'
 import { UNENDED_MAX } from '../../../domain/admin/job.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
@@ -13,7 +13,6 @@ type JobsTx = Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
 type TellTx = OperatorEventTx & Pick<WriteTx, 'beginTrouble' | 'endTrouble'>
 type BackupTx = JobsTx & TellTx & Pick<WriteTx, 'feedSpan' | 'loadSetting' | 'saveSetting'>
 
-const SETTING = 'backup-state'
 /** The subject under which the store records since when backups fail. */
 const SUBJECT = 'backup'
 
@@ -38,7 +37,7 @@ export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier
     endBackup: (end) =>
       store.transaction(async (tx) => {
         const state = stateAfter(await loadState(tx), end)
-        await tx.saveSetting(SETTING, new TextEncoder().encode(JSON.stringify(state)))
+        await tx.saveSetting(BACKUP_STATE, new TextEncoder().encode(JSON.stringify(state)))
         if (end.jobId !== null) await endJob(tx, end.jobId, end)
         return { state, isTold: await tell(tx, end) }
       }),
@@ -51,7 +50,7 @@ export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier
 }
 
 async function loadState(tx: Pick<BackupTx, 'loadSetting'>): Promise<BackupState> {
-  const kept = await tx.loadSetting(SETTING)
+  const kept = await tx.loadSetting(BACKUP_STATE)
   return kept === null ? NO_BACKUPS : parseBackupState(new TextDecoder().decode(kept))
 }
 

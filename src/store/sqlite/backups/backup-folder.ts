@@ -1,9 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { readdir, rm, stat } from 'node:fs/promises'
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { type BackupFile, type BackupPlace, isScheduled, outlived, refuseUnmounted } from '../../../domain/admin/backup.ts'
+import { type BackupFile, type BackupPlace, mayBeOf, outlived, refuseUnmounted } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
+import { isThere } from '../../../regular-file.ts'
+import { isDamage } from '../file.ts'
+import { statIfThere } from '../identity.ts'
 import { closeFolder, FOLDER_MODE } from '../permissions.ts'
 import { syncFolder } from '../whole-file.ts'
 import { copyFiles } from './copy-store.ts'
@@ -48,13 +51,8 @@ export function placeOf(directory: string): BackupPlace {
  * mounted on which the last backup was made.
  */
 export async function listBackups(directory: string, lastPlace: BackupPlace | null): Promise<readonly BackupFile[]> {
-  const devices = aroundOf(directory).map((path) =>
-    stat(path).then(
-      ({ dev }) => dev,
-      () => null,
-    ),
-  )
-  refuseUnmounted(lastPlace, mountIn(directory, await Promise.all(devices)))
+  const devices = await Promise.all(aroundOf(directory).map(async (path) => (await statIfThere(path))?.dev ?? null))
+  refuseUnmounted(lastPlace, mountIn(directory, devices))
   const names = await readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return []
     throw error
@@ -66,7 +64,7 @@ export async function listBackups(directory: string, lastPlace: BackupPlace | nu
 }
 
 async function lookAt(directory: string, file: string, keys: ReadonlySet<string>): Promise<BackupFile | null> {
-  const found = await stat(join(directory, file)).catch(() => null)
+  const found = await statIfThere(join(directory, file))
   if (found === null || !found.isFile()) return null
   const name = file.slice(0, -ENDING.length)
   return { name, bytes: found.size, madeAtMs: Math.round(found.mtimeMs), hasKey: keys.has(`${name}.key`) }
@@ -79,7 +77,7 @@ export async function discardCopy(file: string): Promise<void> {
 
 /** Makes the folder, but not its parent. If the parent is missing, the disk for backups may not be mounted. */
 export function openFolder(directory: string): void {
-  if (existsSync(directory)) {
+  if (isThere(directory)) {
     if (!statSync(directory).isDirectory()) throw new Error(`${directory} is not a folder`)
     return
   }
@@ -104,14 +102,14 @@ export interface Outliving {
 /** Keeps the newest `keep` scheduled backups of a store, and removes the older ones with their keys. Backups of other stores in the folder stay. */
 export function removeOutlived(directory: string, { relayId, keep, madeAtMs }: Outliving): void {
   const scheduled = readdirSync(directory).flatMap((file) => (file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
-  const own = scheduled.filter((name) => isScheduled(name) && madeBy(fileOf(directory, name)) === relayId)
+  const own = scheduled.filter((name) => mayBeOf(name, relayId) && madeBy(fileOf(directory, name)) === relayId)
   for (const name of outlived(own, keep, madeAtMs)) {
     rmSync(fileOf(directory, name), { force: true })
     rmSync(keyFileOf(directory, name), { force: true })
   }
 }
 
-/** Null: the file is no backup. */
+/** Null: the file is no backup. Throws if it cannot be read now, as then it would never be removed. */
 function madeBy(file: string): string | null {
   try {
     const db = new Database(file, { readonly: true, fileMustExist: true })
@@ -120,7 +118,8 @@ function madeBy(file: string): string | null {
     } finally {
       db.close()
     }
-  } catch {
+  } catch (error) {
+    if (!isDamage(error)) throw error
     return null
   }
 }

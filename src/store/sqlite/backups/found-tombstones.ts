@@ -1,5 +1,7 @@
-import { existsSync, renameSync } from 'node:fs'
+import { renameSync } from 'node:fs'
+import { systemCode } from '../../../domain/errors.ts'
 import { type KeptTombstones, unitedTombstones } from '../../../domain/history/erased.ts'
+import { isThere } from '../../../regular-file.ts'
 import { readGivenTombstones, readTombstoneFile, tombstoneFileOf, writeTombstoneFile } from '../tombstone-file.ts'
 import { erasuresUnknown, type Lacks } from './restore-lacks.ts'
 
@@ -25,7 +27,7 @@ export interface TombstoneSources {
 /** Finds what is known of erasures. If nobody can know what was erased, notes that in `lacks`. Throws if the file cannot be read. */
 export function findTombstones({ path, given, forgetsErasures, before, backup }: TombstoneSources, lacks: Lacks): FoundTombstones {
   const place = tombstoneFileOf(path)
-  if (given !== null && existsSync(place))
+  if (given !== null && isThere(place))
     throw new Error(`${place} is there already, so --tombstones is not needed. If it belongs to another store, move it away.`)
   const file = given !== null ? readGivenTombstones(given) : forgetsErasures ? readIfPossible(place) : readTombstoneFile(place)
   const kept = unitedTombstones(file, before)
@@ -35,11 +37,12 @@ export function findTombstones({ path, given, forgetsErasures, before, backup }:
   return { kept, sealedKeys: [...new Set(sources.flatMap((one) => one?.sealedKey ?? []))] }
 }
 
-/** The operator accepts that erased data may come back, so a damaged file is no obstacle. */
+/** The operator accepts that erased data may come back, so a damaged file is no obstacle. One that cannot be read now may be whole. */
 function readIfPossible(place: string): KeptTombstones | null {
   try {
     return readTombstoneFile(place)
-  } catch {
+  } catch (error) {
+    if (systemCode(error) !== null) throw error
     return null
   }
 }
@@ -51,5 +54,5 @@ function readIfPossible(place: string): KeptTombstones | null {
 export function keepTombstones(path: string, { tombstones }: KeptTombstones, sealedKey: string | null, aside: string): void {
   const place = tombstoneFileOf(path)
   if (sealedKey !== null && tombstones.length > 0) writeTombstoneFile(place, { sealedKey, tombstones })
-  else if (existsSync(place)) renameSync(place, tombstoneFileOf(aside))
+  else if (isThere(place)) renameSync(place, tombstoneFileOf(aside))
 }

@@ -1,10 +1,13 @@
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import type { BackupManifest } from '../../../domain/admin/backup.ts'
+import { BACKUP_STATE, type BackupManifest, type BackupState, NO_BACKUPS, parseBackupState } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
 import { type KeptTombstones, type MarkedTombstone, unitedTombstones } from '../../../domain/history/erased.ts'
+import { systemReason } from '../../../domain/system-reason.ts'
+import { onFile } from '../../../regular-file.ts'
 import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
 import { TOMBSTONE_KEY } from '../../settings.ts'
+import { isDamage, isFull, openingFailure } from '../file.ts'
 import { readMark } from '../moving/move-mark.ts'
 import { readTombstoneFile, tombstoneFileOf } from '../tombstone-file.ts'
 import { digestFile } from './file-digest.ts'
@@ -70,9 +73,9 @@ export interface OldStore {
 
 const DELIVERED = 2
 
-/** Reads the store that is replaced; null: the store does not exist or cannot be read. */
+/** Reads the store that is replaced; null: the store does not exist or is damaged. Throws if it cannot be read now. */
 export function inspectOld(path: string, sequence: number): OldStore | null {
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
+  if (!holdsData(path)) return null
   try {
     return reading(path, (db) => {
       const mark = readMark(db)
@@ -81,16 +84,35 @@ export function inspectOld(path: string, sequence: number): OldStore | null {
       return {
         relayId: relayIdIn(db),
         numbers: numbersIn(db),
-        carrier: db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(SETTING_OF_CARRIER) ?? null,
+        carrier: settingIn(db, SETTING_OF_CARRIER),
         sealed: sealedIn(db),
         tombstones: tombstonesIn(db),
         delivered: Number(db.prepare('select count(*) from delivery where sequence > ? and state = ?').pluck().get(sequence, DELIVERED)),
       }
     })
   } catch (error) {
-    if (systemCode(error)?.startsWith('SQLITE_') !== true) throw error
-    return null
+    if (systemCode(error) === null) throw error
+    if (isFull(path)) throw openingFailure(path, error)
+    if (isDamage(error)) return null
+    throw new Error(
+      `store: ${path} cannot be read now: ${systemReason(error)}. Nothing was changed. End that first. If the store is lost, move it away and restore with --last N.`,
+      { cause: error },
+    )
   }
+}
+
+function holdsData(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
+}
+
+/** Reads what a store remembers of its backups. */
+export function knownBackups(path: string): BackupState {
+  const kept = holdsData(path) ? reading(path, (db) => settingIn(db, BACKUP_STATE)) : null
+  return kept === null ? NO_BACKUPS : parseBackupState(kept.toString())
+}
+
+function settingIn(db: Database.Database, name: string): Buffer | null {
+  return db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(name) ?? null
 }
 
 /** Reads what a store and the file beside it know of erasures. Throws if a line of the file cannot be read. */
@@ -101,10 +123,9 @@ export function knownTombstones(path: string): KeptTombstones {
 /** The store of an early version has no table for tombstones. */
 function tombstonesIn(db: Database.Database): KeptTombstones {
   if (!storedTables(db).includes('tombstone')) return { sealedKey: null, tombstones: [] }
-  const sealed = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(TOMBSTONE_KEY)
   const columns = 'mark, parcel_id as parcelId, erased_at_ms as erasedAtMs'
   return {
-    sealedKey: sealed?.toString() ?? null,
+    sealedKey: settingIn(db, TOMBSTONE_KEY)?.toString() ?? null,
     tombstones: db.prepare<[], MarkedTombstone>(`select ${columns} from tombstone`).all(),
   }
 }
@@ -123,10 +144,12 @@ function sealedIn(db: Database.Database): readonly SealedEndpoint[] {
 }
 
 function reading<T>(file: string, look: (db: Database.Database) => T): T {
-  const db = new Database(file, { readonly: true, fileMustExist: true })
-  try {
-    return look(db)
-  } finally {
-    db.close()
-  }
+  return onFile(file, () => {
+    const db = new Database(file, { readonly: true, fileMustExist: true })
+    try {
+      return look(db)
+    } finally {
+      db.close()
+    }
+  })
 }

@@ -1,23 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fchmodSync,
-  fsyncSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, fchmodSync, fsyncSync, openSync, readSync, renameSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { type BackupProgress, refuseUnmounted } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
 import { describeFailure } from '../../../domain/system-reason.ts'
 import type { BackupOrder, PlacedBackup } from '../../../flow/admin/backups/backup-ports.ts'
+import { isThere, onFile } from '../../../regular-file.ts'
 import { readKeyFile, writeKeyFile } from '../key-file.ts'
 import { FILE_MODE } from '../permissions.ts'
 import { syncFolder } from '../whole-file.ts'
@@ -110,7 +99,7 @@ function* place({ copy, name, directory, keyFile }: BackupOrder, relayId: string
   let isPlaced = false
   try {
     yield* bring(copy, filePart, bytes)
-    const hasKey = existsSync(keyFile)
+    const hasKey = isThere(keyFile)
     if (hasKey) copyKey(keyFile, keyPart)
     // Place the key first, so that every backup in the folder can be restored.
     if (hasKey) renameSync(keyPart, key)
@@ -125,7 +114,7 @@ function* place({ copy, name, directory, keyFile }: BackupOrder, relayId: string
 }
 
 function refuseTaken(file: string): void {
-  if (existsSync(file)) throw new Error(`${file} is there already`)
+  if (isThere(file)) throw new Error(`${file} is there already`)
 }
 
 /** Moves a file and syncs it. On the same disk it renames the file; to another disk it copies it. */
@@ -143,11 +132,13 @@ function* bring(from: string, to: string, bytes: number): Generator<BackupProgre
     fchmodSync(target, FILE_MODE)
     const chunk = Buffer.alloc(CHUNK_BYTES)
     for (let done = 0, read = readSync(source, chunk); read > 0; read = readSync(source, chunk)) {
-      for (let written = 0; written < read; ) written += writeSync(target, chunk, written, read - written)
+      onFile(to, () => {
+        for (let written = 0; written < read; ) written += writeSync(target, chunk, written, read - written)
+      })
       done += read
       yield { step: 'placing', done, total: bytes }
     }
-    fsyncSync(target)
+    onFile(to, () => fsyncSync(target))
   } finally {
     closeSync(source)
     closeSync(target)
@@ -157,7 +148,8 @@ function* bring(from: string, to: string, bytes: number): Generator<BackupProgre
 /** Throws if the file does not fit. Otherwise the copy would fill a disk that other programs may use too. */
 function refuseLittleRoom(file: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(dirname(file))
-  if (bavail * bsize < bytes) throw new Error(`the folder has no room: the backup takes ${bytes} bytes, and ${bavail * bsize} are free`)
+  if (bavail * bsize < bytes)
+    throw new Error(`the folder has no room (${dirname(file)}): the backup takes ${bytes} bytes, and ${bavail * bsize} are free`)
 }
 
 /** Copies the key, and throws if the file holds none: a backup with an empty key could not be restored. */
@@ -169,7 +161,7 @@ function sync(path: string): void {
   const file = openSync(path, 'r+')
   try {
     fchmodSync(file, FILE_MODE)
-    fsyncSync(file)
+    onFile(path, () => fsyncSync(file))
   } finally {
     closeSync(file)
   }

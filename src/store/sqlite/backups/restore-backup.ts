@@ -1,9 +1,10 @@
-import { closeSync, constants, copyFileSync, existsSync, fchmodSync, fsyncSync, openSync, realpathSync } from 'node:fs'
+import { closeSync, constants, copyFileSync, fchmodSync, fsyncSync, openSync, realpathSync } from 'node:fs'
 import { dirname, join, parse } from 'node:path'
 import Database from 'better-sqlite3'
 import type { BackupManifest } from '../../../domain/admin/backup.ts'
 import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
+import { isThere, naming, onFile } from '../../../regular-file.ts'
 import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
 import { DROP_TOKEN_KEYS, RESTORES } from '../../restores.ts'
 import { TOMBSTONE_KEY } from '../../settings.ts'
@@ -174,6 +175,8 @@ async function prepare(file: string, { order, before, manifest, isTombstoneKeyLo
       mark(db, marked, order)
     })()
     return marked
+  } catch (error) {
+    throw naming(file, error)
   } finally {
     db.close()
     sync(file)
@@ -242,7 +245,7 @@ function endpointsIn(db: Database.Database): number {
 /** Reads the key beside a backup, or beside the file to which a link with the name of the backup leads; null: there is none. */
 function keyOfBackup(file: string): Buffer | null {
   const places = [file, realpathSync(file)].map((one) => join(dirname(one), `${parse(one).name}.key`))
-  const place = places.find((one) => one !== file && existsSync(one))
+  const place = places.find((one) => one !== file && isThere(one))
   return place === undefined ? null : readKeyFile(place)
 }
 
@@ -250,7 +253,7 @@ function sync(file: string): void {
   const handle = openSync(file, 'r+')
   try {
     fchmodSync(handle, FILE_MODE)
-    fsyncSync(handle)
+    onFile(file, () => fsyncSync(handle))
   } finally {
     closeSync(handle)
   }

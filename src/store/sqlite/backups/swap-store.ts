@@ -1,5 +1,6 @@
-import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { isThere } from '../../../regular-file.ts'
 import { leaveMarker } from '../file.ts'
 import { syncFolder, writeWhole } from '../whole-file.ts'
 import { copyFiles } from './copy-store.ts'
@@ -13,7 +14,7 @@ export const preparedOf = (path: string) => `${path}.restored`
 export const preparedKeyOf = (path: string) => `${path}.restored.key`
 
 export function refuseHalfRestored(path: string): void {
-  if (!existsSync(markOf(path))) return
+  if (!isThere(markOf(path))) return
   throw new Error(
     `store: a restore of ${path} was interrupted. Nothing is lost: run the same "parcel-relay restore" again, and it finishes. Then start the relay.`,
   )
@@ -33,18 +34,12 @@ export function swapStore(path: string, ending: string): string | null {
  * the old store; null: there was no old store.
  */
 export function finishSwap(path: string): { readonly aside: string | null } | null {
-  if (!existsSync(markOf(path))) return null
-  const mark = readFileSync(markOf(path), 'utf8')
-  if (!mark.endsWith('\n')) {
-    // The restore was killed while it wrote the mark, before it renamed anything.
-    rmSync(markOf(path))
-    return null
-  }
-  const aside = `${path}.${mark.trim()}`
+  if (!isThere(markOf(path))) return null
+  const aside = `${path}.${readFileSync(markOf(path), 'utf8').trim()}`
   // As long as the prepared file exists, the store's own name still belongs to the old store.
-  if (existsSync(preparedOf(path))) {
+  if (isThere(preparedOf(path))) {
     for (const suffix of DATA) moveAside(`${path}${suffix}`, `${aside}${suffix}`)
-    if (existsSync(preparedKeyOf(path))) {
+    if (isThere(preparedKeyOf(path))) {
       moveAside(`${path}.key`, `${aside}.key`)
       renameSync(preparedKeyOf(path), `${path}.key`)
     }
@@ -55,19 +50,21 @@ export function finishSwap(path: string): { readonly aside: string | null } | nu
   leaveMarker(path)
   rmSync(markOf(path))
   syncFolder(dirname(path))
-  return { aside: existsSync(aside) ? aside : null }
+  return { aside: isThere(aside) ? aside : null }
 }
 
 function moveAside(from: string, to: string): void {
-  if (existsSync(from) && !existsSync(to)) renameSync(from, to)
+  if (isThere(from) && !isThere(to)) renameSync(from, to)
 }
 
+/** Keeps the prepared store while a restore is replacing the files: it may be the only store that is left under its name. */
 export function removePrepared(path: string): void {
+  if (isThere(markOf(path))) return
   for (const left of [...copyFiles(preparedOf(path)), preparedKeyOf(path), `${preparedKeyOf(path)}.new`]) rmSync(left, { force: true })
 }
 
 /** Returns an unused ending for the name of the old store, even if the last restore was less than a second ago. */
 export function asideEnding(path: string, nowMs: number): string {
   const ending = `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
-  return existsSync(`${path}.${ending}`) ? asideEnding(path, nowMs + 1000) : ending
+  return isThere(`${path}.${ending}`) ? asideEnding(path, nowMs + 1000) : ending
 }

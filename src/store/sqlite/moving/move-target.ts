@@ -1,7 +1,7 @@
-import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from '../../../domain/admin/store-move.ts'
 import type { MoveTarget } from '../../../flow/admin/moving/move-ports.ts'
+import { isThere } from '../../../regular-file.ts'
 import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../../moving/move-mark.ts'
 import {
   columnsOf,
@@ -84,7 +84,7 @@ function lookInto<T>(path: string, look: (db: Database.Database) => T): T | null
   } catch (error) {
     throw openingFailure(path, error)
   }
-  if (statSync(path, { throwIfNoEntry: false }) === undefined) return null
+  if (!isThere(path)) return null
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {
     return look(db)

@@ -1,6 +1,7 @@
-import { existsSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { MOVE_WAS_STOPPED } from '../../../domain/admin/store-move.ts'
+import { isThere } from '../../../regular-file.ts'
 import type { StoreMoves } from '../../moving/store-moves.ts'
 import { refuseHalfRestored } from '../backups/swap-store.ts'
 import { refuseDamage } from '../file.ts'
@@ -44,7 +45,7 @@ export const sqliteMoves: StoreMoves = {
   async holdUnused(address) {
     try {
       const { lock } = holdStore(address, (path) => {
-        if (!existsSync(path)) throw new Error(`store: ${path} is gone`)
+        if (!isThere(path)) throw new Error(`store: ${path} is gone`)
       })
       return { usedBy: null, release: lock.release }
     } catch (error) {
