@@ -705,7 +705,7 @@ export interface paths {
         };
         /**
          * List who changed what
-         * @description The audit trail of the last 400 days, newest first: each order of an operator that was carried out.
+         * @description The audit trail of the last 400 days, newest first: each order of an operator that was carried out. Even a short page has a `next` if older actions may match.
          */
         get: operations["getRelayAudit"];
         put?: never;
@@ -5551,6 +5551,17 @@ export interface operations {
                  */
                 limit?: number;
                 cursor?: string;
+                /** @description The name of who gave the order. */
+                by?: string | null;
+                /**
+                 * @description What was done.
+                 * @example endpoint.changed
+                 */
+                action?: "endpoint.added" | "endpoint.changed" | "endpoint.removed" | "endpoint.key_replaced" | "endpoint.retried" | "endpoint.tested" | "operator.tested" | "operator.enabled" | "deliveries.replayed" | "delivery.replayed" | "delivery.retried" | "delivery.skipped" | "push.reprocessed" | "push.dismissed" | "inbox.reprocessed" | "inbox.dismissed" | "parcel.watched" | "parcel.unwatched" | "parcel.refreshed" | "parcels.watched" | "parcels.erased" | "job.cancelled" | "store.move_started" | "store.rebuild_started" | "secrets.resealed" | "secrets.token_key_replaced" | "secrets.tombstones_given_up" | "store.backup_started" | "store.restored" | "config.reloaded" | "retention.ordered" | "retention.gave_up";
+                /** @description What the order was about, such as `parcel:AB1001` (under any of its identifiers), `endpoint:3`, `delivery:12`, `push:5` or `job:2`. */
+                target?: string;
+                from?: string;
+                to?: string;
             };
             header?: never;
             path?: never;
@@ -6571,4 +6582,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 9c993402e8c4575d87219f4c4c3c08d07e0ab8673af5d59cd67fa2f1d7d72202
+// Made of docs/openapi.json with the SHA-256 ffe0b52b2d65c22f66c2638c4c832e66512b35ccd1ce173878de47e34f4c5451

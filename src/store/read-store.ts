@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
 import type { ReadSide } from '../flow/read-side.ts'
+import { listActions } from './admin/action-lists.ts'
 import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
-import { findFormerOrder, listActions } from './admin/operator-actions.ts'
+import { findFormerOrder } from './admin/operator-actions.ts'
 import { listOperatorEvents } from './admin/operator-events.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { createAgedReads } from './admin/retention/aged-rows.ts'
@@ -104,7 +105,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     retentionState: () => loadRetention(session),
     ...createAgedReads(session),
     listTallies: (query) => listTallies(session, query),
-    listActions: (query) => listActions(session, query),
+    listActions: (query) => engine.snapshot((of) => listActions(of, query)),
     endedAmong: (sessions) => endedAmong(session, sessions),
     findFormerOrder: (form) => findFormerOrder(session, form),
     async ping() {

@@ -20,44 +20,49 @@ export interface SentForm {
   readonly fields: string
 }
 
+export const TARGET_KINDS = ['endpoint', 'delivery', 'push', 'inbox', 'parcel', 'job', 'store'] as const
+
 export interface ActionTarget {
-  readonly kind: 'endpoint' | 'delivery' | 'push' | 'inbox' | 'parcel' | 'job' | 'store'
+  readonly kind: (typeof TARGET_KINDS)[number]
   readonly id: string
 }
 
-export type ActionName =
-  | 'endpoint.added'
-  | 'endpoint.changed'
-  | 'endpoint.removed'
-  | 'endpoint.key_replaced'
-  | 'endpoint.retried'
-  | 'endpoint.tested'
-  | 'operator.tested'
-  | 'operator.enabled'
-  | 'deliveries.replayed'
-  | 'delivery.replayed'
-  | 'delivery.retried'
-  | 'delivery.skipped'
-  | 'push.reprocessed'
-  | 'push.dismissed'
-  | 'inbox.reprocessed'
-  | 'inbox.dismissed'
-  | 'parcel.watched'
-  | 'parcel.unwatched'
-  | 'parcel.refreshed'
-  | 'parcels.watched'
-  | 'parcels.erased'
-  | 'job.cancelled'
-  | 'store.move_started'
-  | 'store.rebuild_started'
-  | 'secrets.resealed'
-  | 'secrets.token_key_replaced'
-  | 'secrets.tombstones_given_up'
-  | 'store.backup_started'
-  | 'store.restored'
-  | 'config.reloaded'
-  | 'retention.ordered'
-  | 'retention.gave_up'
+export const ACTION_NAMES = [
+  'endpoint.added',
+  'endpoint.changed',
+  'endpoint.removed',
+  'endpoint.key_replaced',
+  'endpoint.retried',
+  'endpoint.tested',
+  'operator.tested',
+  'operator.enabled',
+  'deliveries.replayed',
+  'delivery.replayed',
+  'delivery.retried',
+  'delivery.skipped',
+  'push.reprocessed',
+  'push.dismissed',
+  'inbox.reprocessed',
+  'inbox.dismissed',
+  'parcel.watched',
+  'parcel.unwatched',
+  'parcel.refreshed',
+  'parcels.watched',
+  'parcels.erased',
+  'job.cancelled',
+  'store.move_started',
+  'store.rebuild_started',
+  'secrets.resealed',
+  'secrets.token_key_replaced',
+  'secrets.tombstones_given_up',
+  'store.backup_started',
+  'store.restored',
+  'config.reloaded',
+  'retention.ordered',
+  'retention.gave_up',
+] as const
+
+export type ActionName = (typeof ACTION_NAMES)[number]
 
 /** An order that was carried out, as the audit trail stores it: who gave it, when, what it was, and details without secrets. */
 export interface OperatorAction {
@@ -99,8 +104,34 @@ export interface FormerOrder {
 /** For this long after its order, a form that is sent again is answered with the same page. */
 export const SHOWN_AGAIN_MS = 10 * 60_000
 
+/** Which actions of the audit trail are listed; null: all. */
+export interface ActionFilter {
+  /** The name of who gave the order, as it was recorded. */
+  readonly by: string | null
+  readonly action: string | null
+  readonly fromMs: number | null
+  /** Exclusive. */
+  readonly toMs: number | null
+}
+
+export interface ListedTarget {
+  readonly kind: string
+  readonly id: string
+}
+
+/** Names and targets with more characters are in the list of all actions, but no filter finds them. */
+export const LISTED_LENGTH_MAX = 200
+
 /** Selects a page of the audit trail, the newest action first. `before` null: the page begins with the newest action. */
-export interface ActionQuery {
+export interface ActionQuery extends Partial<ActionFilter> {
+  /** The things that the actions are about; absent or null: any. */
+  readonly targets?: readonly ListedTarget[] | null
   readonly before: TimeCursor | null
   readonly limit: number
+}
+
+export interface ActionPage {
+  readonly actions: readonly KeptAction[]
+  /** Where the next page begins; null: there are no more actions. Even a short or empty page may have a next one. */
+  readonly next: TimeCursor | null
 }

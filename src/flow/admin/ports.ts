@@ -3,7 +3,7 @@ import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts
 import type { EndedSession } from '../../domain/admin/ended-session.ts'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { LeftStore } from '../../domain/admin/left-store.ts'
-import type { ActionQuery, Audited, FormerOrder, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
+import type { ActionPage, ActionQuery, Audited, FormerOrder, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import type { RestoreRecord } from '../../domain/admin/restore.ts'
@@ -183,7 +183,7 @@ export interface AdminReads extends AgedReads {
   /** The oldest first. */
   listTallies(query: TallyQuery): Promise<readonly Tally[]>
   /** The audit trail, the newest first. */
-  listActions(query: ActionQuery): Promise<readonly KeptAction[]>
+  listActions(query: ActionQuery): Promise<ActionPage>
   /** Which of these sessions were logged out. */
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>
   /** Finds the order that a form of the portal has given; null: none. `form`: its id. */

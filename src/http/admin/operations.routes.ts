@@ -1,12 +1,19 @@
 import { z } from 'zod'
-import type { ActionTarget, Actor, KeptAction } from '../../domain/admin/operator-action.ts'
+import {
+  ACTION_NAMES,
+  type ActionTarget,
+  type Actor,
+  type KeptAction,
+  LISTED_LENGTH_MAX,
+  type ListedTarget,
+} from '../../domain/admin/operator-action.ts'
 import { readTallyKind, SPANS } from '../../domain/admin/tally.ts'
 import { OPERATOR_EVENTS, type ToldEvent } from '../../domain/delivery/operator-event.ts'
-import { type OperationQueries, readTimeCursor } from '../../flow/admin/overview/operation-queries.ts'
+import { type OperationQueries, readTarget, readTimeCursor } from '../../flow/admin/overview/operation-queries.ts'
 import { listedEventSchema } from '../delivery/operator-event-schemas.ts'
 import { instant as instantAnswer, jsonAnswer, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
-import { instant, oneOf, page, query, read } from '../server/query.ts'
+import { instant, oneOf, page, query, read, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 
 export interface OperationsRoutePorts {
@@ -106,22 +113,38 @@ export const OPERATIONS_ROUTES = [
     method: 'get',
     path: '/relay/audit',
     summary: 'List who changed what',
-    description: 'The audit trail of the last 400 days, newest first: each order of an operator that was carried out.',
+    description:
+      'The audit trail of the last 400 days, newest first: each order of an operator that was carried out. Even a short page has a `next` if older actions may match.',
     scope: 'admin',
     params: {},
-    query: query(timed),
+    query: query({
+      ...timed,
+      by: text.pipe(z.string().max(LISTED_LENGTH_MAX).nullable()).describe('The name of who gave the order.'),
+      action: oneOf(ACTION_NAMES).describe('What was done.'),
+      target: read(readTargetText, 'must be a kind and an id, such as parcel:AB1001, endpoint:3 or delivery:12').describe(
+        'What the order was about, such as `parcel:AB1001` (under any of its identifiers), `endpoint:3`, `delivery:12`, `push:5` or `job:2`.',
+      ),
+      from: instant,
+      to: instant,
+    }),
     body: null,
     answers: () => ({ 200: pageAnswer('actions', actionSchema()) }),
     problems: [],
-    example: { path: {}, query: 'limit=10' },
+    example: { path: {}, query: 'action=endpoint.changed&limit=10' },
     answer:
       ({ operations }: OperationsRoutePorts) =>
-      async (ctx, call) => {
-        const { actions, next } = await operations.actions(call.query)
+      async (ctx, { query: { from, to, ...asked } }) => {
+        const { actions, next } = await operations.actions({ ...asked, fromMs: from, toMs: to })
         presentJson(ctx, 200, { actions: actions.map(presentAction), next })
       },
   }),
 ]
+
+/** Parses `KIND:ID`. */
+function readTargetText(given: string): ListedTarget | null {
+  const at = given.indexOf(':')
+  return at === -1 ? null : readTarget(given.slice(0, at), given.slice(at + 1))
+}
 
 function presentEvent({ id, event, atMs, detail }: ToldEvent): object {
   return { ...detail, id: String(id), event, at: presentInstant(atMs) }

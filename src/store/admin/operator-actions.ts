@@ -1,11 +1,5 @@
 import { type Selectable, sql } from 'kysely'
-import {
-  type ActionQuery,
-  type FormerOrder,
-  type KeptAction,
-  type OperatorAction,
-  SHOWN_AGAIN_MS,
-} from '../../domain/admin/operator-action.ts'
+import { type FormerOrder, type KeptAction, type OperatorAction, SHOWN_AGAIN_MS } from '../../domain/admin/operator-action.ts'
 import type { Session } from '../engine.ts'
 import type { OperatorActionTable } from '../schema.ts'
 import { statement } from '../statement.ts'
@@ -39,15 +33,6 @@ const insert = statement<{
 const ofForm = statement<{ form: string }>()((db, p) => db.selectFrom('operator_action').selectAll().where('form', '=', p.form))
 const forget = statement<{ beforeMs: number }>()((db, p) =>
   db.updateTable('operator_action').set({ form_detail: null }).where('form_detail', 'is not', null).where('at_ms', '<', p.beforeMs),
-)
-const newest = statement<{ atMs: number; id: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom('operator_action')
-    .selectAll()
-    .where(sql<boolean>`(at_ms, id) < (${p.atMs}, ${p.id})`)
-    .orderBy('at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .limit(p.limit),
 )
 const old = statement<{ beforeMs: number; limit: number }>()((db, p) =>
   db.selectFrom('operator_action').select(['at_ms', 'id']).where('at_ms', '<', p.beforeMs).orderBy('at_ms').orderBy('id').limit(p.limit),
@@ -86,14 +71,7 @@ export async function findFormerOrder(session: Session, form: string): Promise<F
   return { action: actionIn(row), fields: typeof fields === 'string' ? fields : null, shown }
 }
 
-/** Lists actions, the newest first. */
-export async function listActions(session: Session, { before, limit }: ActionQuery): Promise<readonly KeptAction[]> {
-  const { atMs, id } = before ?? { atMs: Number.MAX_SAFE_INTEGER, id: 0 }
-  const rows = await session.all(newest, { atMs, id, limit })
-  return rows.map(actionIn)
-}
-
-function actionIn(row: Selectable<OperatorActionTable>): KeptAction {
+export function actionIn(row: Selectable<OperatorActionTable>): KeptAction {
   return {
     id: row.id,
     atMs: row.at_ms,

@@ -10,6 +10,7 @@ import { lastingOrder } from './migrations/0004-lasting-order.ts'
 import { began } from './migrations/0007-began.ts'
 import { pace } from './migrations/0008-pace.ts'
 import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
+import { auditLists } from './migrations/0010-audit-lists.ts'
 
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
@@ -23,6 +24,7 @@ export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0007-began': began,
   '0008-pace': pace,
   '0009-once-only-forms': onceOnlyForms,
+  '0010-audit-lists': auditLists,
 }
 
 /** The name of the first step in versions before the first release. */

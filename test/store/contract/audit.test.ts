@@ -17,7 +17,7 @@ const replayOf = (endpointId: string) =>
 async function open(engine: (typeof engines)[number]) {
   const store = await openStore(NOON, engine)
   const trail = async () =>
-    (await store.reads.listActions({ before: null, limit: 100 })).map(({ action, detail }) => [action, detail]).reverse()
+    (await store.reads.listActions({ before: null, limit: 100 })).actions.map(({ action, detail }) => [action, detail]).reverse()
   return { ...store, trail }
 }
 
@@ -27,7 +27,7 @@ describe.each(engines)('the audit trail on $name', (engine) => {
     const { id } = await addEndpoint(writes, NOON)
     const action: OperatorAction = { ...order('endpoint.retried'), target: { kind: 'endpoint', id }, detail: { endpoint: 'shop' } }
     expect(await writes.retryEndpoint({ id, nowMs: NOON, action })).toBe('done')
-    expect(await reads.listActions({ before: null, limit: 10 })).toEqual([{ id: expect.any(Number), ...action }])
+    expect((await reads.listActions({ before: null, limit: 10 })).actions).toEqual([{ id: expect.any(Number), ...action }])
   })
 
   test('changes of endpoints are recorded if they were made, and not if they were refused', async () => {

@@ -56,7 +56,7 @@ describe.each(engines)('what an erasure changes on $name', (engine) => {
     const after = await rowsOf(store.path)
     for (const table of ['operator_event', 'job', 'inbox']) expect(after[table]).toBe(before[table])
     expect(after.operator_action?.startsWith(before.operator_action ?? '?')).toBe(true)
-    expect(await store.reads.listActions({ before: null, limit: 10 })).toHaveLength(4)
+    expect((await store.reads.listActions({ before: null, limit: 10 })).actions).toHaveLength(4)
     expect(await store.reads.listJobs({ before: null, limit: 10 })).toMatchObject([
       { task: { kind: 'rebuild', dryRun: true, total: 2026 } },
     ])

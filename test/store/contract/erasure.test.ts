@@ -265,7 +265,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     const { push, forget, reads } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')
-    const actions = await reads.listActions({ before: null, limit: 10 })
+    const { actions } = await reads.listActions({ before: null, limit: 10 })
     expect(actions).toMatchObject([{ action: 'parcels.erased', by: OPERATOR, target: null, detail: { identifiers: 1, parcels: 1 } }])
   })
 })

@@ -180,7 +180,7 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
     const target = { kind: 'push', id: String(idOf(2)) } as const
     const action = { atMs: NOON, by: ADMIN, action: 'push.dismissed', target, detail: {} } as const
     for (let times = 0; times < 2; times++) await writes.dismissPush({ inboxId: idOf(2), action })
-    expect(await reads.listActions({ before: null, limit: 5 })).toMatchObject([{ action: 'push.dismissed', by: ADMIN, target }])
+    expect((await reads.listActions({ before: null, limit: 5 })).actions).toMatchObject([{ action: 'push.dismissed', by: ADMIN, target }])
   })
 })
 

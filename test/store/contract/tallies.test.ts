@@ -76,7 +76,7 @@ describe.each(engines)('tallies on $name', (engine) => {
     }
     const operated = async () => [
       (await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: 5 })).length,
-      (await reads.listActions({ before: null, limit: 5 })).length,
+      (await reads.listActions({ before: null, limit: 5 })).actions.length,
     ]
     return { count: (fromMs: number) => writes.addTallies(flush([pushes(fromMs, { recorded: 1 })])), prune, firstOf, operated, pass }
   }

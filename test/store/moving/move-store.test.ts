@@ -37,7 +37,7 @@ test('counts, operator events and the audit trail move both ways and continue', 
       hours: await reads.listTallies({ span: 'hour', ...span }),
       days: await reads.listTallies({ span: 'day', ...span }),
       events: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: 10 }),
-      actions: await reads.listActions({ before: null, limit: 10 }),
+      actions: (await reads.listActions({ before: null, limit: 10 })).actions,
     }
     await writes.close()
     return shown

@@ -142,6 +142,23 @@ test('a plan made while tables were small reads no whole table after they have g
   }
 })
 
+test('each filter of the audit trail is planned by the index that begins with its columns', async () => {
+  const { client, used } = await openUsed()
+  const lists = used.flatMap((statement) => {
+    const [, columns] = /"operator_action" where \(\(([^)]*)\) < /.exec(statement) ?? []
+    return columns === undefined ? [] : [{ statement, columns: columns.replaceAll('"', '') }]
+  })
+  expect(lists).toHaveLength(5)
+  for (const part of FILL.filter((one) => one === 'analyze' || one.includes('operator_action'))) await client.query(part)
+  for (const settings of [{}, PLAN_SETTINGS]) {
+    await planWith(client, settings)
+    for (const { statement, columns } of lists) {
+      const conditions = stepsOf(await planOf(client, statement)).flatMap((one) => one['Index Cond'] ?? [])
+      expect(conditions).toEqual([expect.stringContaining(`ROW(${columns}) < `)])
+    }
+  }
+})
+
 test('every transaction is planned without scans of whole tables and without JIT', async () => {
   const pool = openTestPool((await createDatabase()).url)
   const shown = rawStatement()(() => sql<object>`select current_setting('enable_seqscan') as scans, current_setting('jit') as compiles`)

@@ -76,7 +76,7 @@ describe.each(engines)('retention on $name', (engine) => {
     await passDays(1)
     expect(await waiting()).toEqual(['held', 'cancelled', 'cancelled'])
     expect(await told()).toMatchObject([{ event: 'retention_gave_up', detail: { givenUp: { overdue: 2 }, endpoints: [id] } }])
-    expect(await reads.listActions({ before: null, limit: 5 })).toMatchObject([
+    expect((await reads.listActions({ before: null, limit: 5 })).actions).toMatchObject([
       { action: 'retention.gave_up', by: { kind: 'relay' }, detail: { givenUp: { overdue: 2 } } },
     ])
     // The next delivery of the parcel has become the first.

@@ -15,7 +15,7 @@ const STORE = fileURLToPath(new URL('../../../src/store', import.meta.url))
  * few rows, and are read to count those of a reason.
  */
 const IS_SCAN =
-  /^SCAN (?:delivery|attempt|inbox|sighting|feed|content|composed_event|answer|identifier)\b(?! USING INDEX inbox_(?:expired|dismissed)$)/
+  /^SCAN (?:delivery|attempt|inbox|sighting|feed|content|composed_event|answer|identifier|operator_action)\b(?! USING INDEX inbox_(?:expired|dismissed)$)/
 
 /** Returns the plan of every statement of the store. A module of PostgreSQL that is loaded too may have statements that SQLite cannot read. */
 async function plansOfAll() {

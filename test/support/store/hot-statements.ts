@@ -129,7 +129,11 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.findQueued({ endpointId: '2', events: [{ parcelId: 7, sequence: 1 }] })
   await reads.hasProbe({ endpointId: '2', exceptParcelIds: [7], beforeRound: 3 })
   const page = { before: null, limit: 5 }
-  await reads.listActions(page)
+  for (const by of [null, 'admin']) {
+    for (const action of [null, 'endpoint.tested']) {
+      for (const targets of [null, [{ kind: 'endpoint', id: '1' }]]) await reads.listActions({ ...page, by, action, targets })
+    }
+  }
   await reads.listRefusals(page)
   await reads.nameParcels([1, 2])
   for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {

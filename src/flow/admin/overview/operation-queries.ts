@@ -1,6 +1,14 @@
-import type { KeptAction } from '../../../domain/admin/operator-action.ts'
+import {
+  type ActionFilter,
+  type KeptAction,
+  LISTED_LENGTH_MAX,
+  type ListedTarget,
+  TARGET_KINDS,
+} from '../../../domain/admin/operator-action.ts'
 import type { Tally, TallyKind, TallySpan } from '../../../domain/admin/tally.ts'
 import type { OperatorEventQuery, TimeCursor, ToldEvent } from '../../../domain/delivery/operator-event.ts'
+import { parseTypedIdentifier, TRACKING_IDS_MAX } from '../../../domain/identifiers.ts'
+import { wrongInput } from '../../../domain/read-input.ts'
 import type { ReadSide } from '../../read-side.ts'
 
 /** Lists the events that operators were notified of, and the orders that they gave (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
@@ -9,11 +17,14 @@ export interface OperationQueries {
   events(
     question: Omit<OperatorEventQuery, 'before'> & { readonly cursor: TimeCursor | null },
   ): Promise<{ readonly events: readonly ToldEvent[]; readonly next: string | null }>
-  /** Lists actions of the audit trail, the newest first. */
-  actions(question: {
-    readonly cursor: TimeCursor | null
-    readonly limit: number
-  }): Promise<{ readonly actions: readonly KeptAction[]; readonly next: string | null }>
+  /** Lists actions of the audit trail, the newest first. Throws `bad_request` if `toMs` is not later than `fromMs`. */
+  actions(
+    question: ActionFilter & {
+      readonly target: ListedTarget | null
+      readonly cursor: TimeCursor | null
+      readonly limit: number
+    },
+  ): Promise<{ readonly actions: readonly KeptAction[]; readonly next: string | null }>
   /** Lists the stored counts of a kind, by the hour or the day, the oldest first. Null: no limit. */
   tallies(question: {
     readonly kind: TallyKind
@@ -26,24 +37,38 @@ export interface OperationQueries {
 export function createOperationQueries({
   reads,
 }: {
-  readonly reads: Pick<ReadSide, 'listOperatorEvents' | 'listActions' | 'listTallies'>
+  readonly reads: Pick<ReadSide, 'listOperatorEvents' | 'listActions' | 'listTallies' | 'inspectParcel'>
 }): OperationQueries {
+  /** An order about a parcel names the identifier by which it was given, which may be any of the parcel's. */
+  async function withOtherNames(target: ListedTarget): Promise<readonly ListedTarget[]> {
+    const parcel = target.kind === 'parcel' ? await reads.inspectParcel(target.id) : null
+    const others = (parcel?.identifiers ?? []).flatMap(({ value }) => (value === target.id ? [] : { kind: 'parcel', id: value }))
+    return [target, ...others.slice(0, TRACKING_IDS_MAX)]
+  }
+
   return {
     async events({ cursor, ...query }) {
       const events = await reads.listOperatorEvents({ ...query, before: cursor })
       return { events, next: nextAfter(events, query.limit) }
     },
     tallies: ({ fromMs, toMs, ...query }) => reads.listTallies({ ...query, fromMs: fromMs ?? 0, toMs: toMs ?? Number.MAX_SAFE_INTEGER }),
-    async actions({ cursor, limit }) {
-      const actions = await reads.listActions({ before: cursor, limit })
-      return { actions, next: nextAfter(actions, limit) }
+    async actions({ cursor, target, ...query }) {
+      if (query.fromMs !== null && query.toMs !== null && query.fromMs >= query.toMs)
+        throw wrongInput('query', 'to', 'to must be later than from.')
+      const targets = target === null ? null : await withOtherNames(target)
+      const { actions, next } = await reads.listActions({ ...query, targets, before: cursor })
+      return { actions, next: next === null ? null : textOf(next) }
     },
   }
 }
 
 function nextAfter(rows: readonly TimeCursor[], limit: number): string | null {
   const last = rows.length < limit ? undefined : rows.at(-1)
-  return last === undefined ? null : `${last.atMs}.${last.id}`
+  return last === undefined ? null : textOf(last)
+}
+
+function textOf({ atMs, id }: TimeCursor): string {
+  return `${atMs}.${id}`
 }
 
 const CURSOR = /^(\d{1,15})\.(\d{1,15})$/
@@ -52,4 +77,12 @@ const CURSOR = /^(\d{1,15})\.(\d{1,15})$/
 export function readTimeCursor(text: string): TimeCursor | null {
   const [, atMs, id] = CURSOR.exec(text) ?? []
   return atMs === undefined || id === undefined ? null : { atMs: Number(atMs), id: Number(id) }
+}
+
+/** Parses what listed actions are about; null: nothing can be called so. */
+export function readTarget(kind: string, id: string): ListedTarget | null {
+  if (!TARGET_KINDS.some((known) => known === kind)) return null
+  if (kind !== 'parcel') return id === '' || id.length > LISTED_LENGTH_MAX ? null : { kind, id }
+  const identifier = parseTypedIdentifier(id)
+  return identifier === null ? null : { kind, id: identifier }
 }

@@ -27,6 +27,7 @@ export interface SettingsPagesOptions {
 }
 
 const ACTIONS_MAX = 50
+const ALL_ACTIONS = { by: null, action: null, target: null, fromMs: null, toMs: null }
 const EVENTS_MAX = 100
 
 /** Makes the pages with the settings in effect, the audit trail, and all operator events. */
@@ -44,7 +45,10 @@ export function settingsPages({
       scope: 'admin',
       answer: async (visit) => {
         const cursor = cursorOf(visit)
-        const [sealed, audit] = await Promise.all([manageSecrets.count(), operations.actions({ cursor, limit: ACTIONS_MAX })])
+        const [sealed, audit] = await Promise.all([
+          manageSecrets.count(),
+          operations.actions({ ...ALL_ACTIONS, cursor, limit: ACTIONS_MAX }),
+        ])
         return { page: settingsPage(visit, { settings: settingsOf(config()), sealed, audit }) }
       },
     },
