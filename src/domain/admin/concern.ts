@@ -63,7 +63,7 @@ export interface ConcernFacts {
   readonly failedReload: { readonly atMs: number; readonly problems: readonly string[] } | null
   readonly refused: readonly RefusedPushes[]
   readonly lastPushAtMs: number | null
-  readonly replicas: readonly Pick<Replica, 'roles' | 'startedAtMs'>[]
+  readonly replicas: readonly Pick<Replica, 'roles' | 'startedAtMs' | 'lastSeenAtMs'>[]
   /** The carrier's clock minus ours; null: not known, or the clock is doubted already. */
   readonly carrierAheadMs: number | null
   readonly openFiles: Verdict
@@ -168,7 +168,9 @@ function ofRefused({ refused, lastPushAtMs }: ConcernFacts, nowMs: number): read
 
 function ofRoles({ replicas, ...facts }: ConcernFacts, nowMs: number): readonly Found[] {
   const isStarting = nowMs - Math.max(facts.startedAtMs, ...replicas.map(({ startedAtMs }) => startedAtMs)) < TAKEN_WITHIN_MS
-  const missing = (['poller', 'janitor'] as const).filter((role) => !replicas.some(({ roles }) => roles.includes(role)))
+  // A dead replica keeps its roles in the table until another can take them.
+  const alive = replicas.filter(({ lastSeenAtMs }) => nowMs - lastSeenAtMs < TAKEN_WITHIN_MS)
+  const missing = (['poller', 'janitor'] as const).filter((role) => !alive.some(({ roles }) => roles.includes(role)))
   if (isStarting || replicas.length === 0) return []
   return missing.map((role) => ({
     kind: 'role_missing',
@@ -176,7 +178,7 @@ function ofRoles({ replicas, ...facts }: ConcernFacts, nowMs: number): readonly 
     sinceMs: null,
     evidence: [role === 'poller' ? 'Nothing is polled.' : 'Nothing old is removed, and no job is worked on.'],
     todo: [
-      'Another replica takes a role over within seconds. If it lasts, restart the replica that was seen longest ago: GET /relay/replicas.',
+      'Another replica takes a role over within seconds. If it lasts, restart the replica that was seen longest ago: GET /relay/replicas. Or does another program hold a transaction on the database (pg_stat_activity)?',
     ],
   }))
 }

@@ -26,8 +26,8 @@ const FINE: ConcernFacts = {
   refused: [{ cause: 'signature', count: 20, fromMs: NOW - 1000, untilMs: NOW }],
   lastPushAtMs: NOW - HOUR_MS,
   replicas: [
-    { roles: ['poller'], startedAtMs: 1 },
-    { roles: ['janitor'], startedAtMs: 2 },
+    { roles: ['poller'], startedAtMs: 1, lastSeenAtMs: NOW - 9999 },
+    { roles: ['janitor'], startedAtMs: 2, lastSeenAtMs: NOW },
   ],
   carrierAheadMs: 59_000,
   openFiles: warning(''),
@@ -44,7 +44,12 @@ const TROUBLES: Readonly<Record<ConcernKind, Partial<ConcernFacts>>> = {
   certificate_expired: { certificates: [{ shownBy: 'public listener', endpoint: null, untilMs: NOW }] },
   keys_lost: { keys: failed('The key file is empty') },
   pushes_unaccepted: { refused: [{ cause: 'signature', count: 21, fromMs: NOW - 1000, untilMs: NOW }] },
-  role_missing: { replicas: [{ roles: ['janitor'], startedAtMs: 1 }] },
+  role_missing: {
+    replicas: [
+      { roles: ['poller'], startedAtMs: 1, lastSeenAtMs: NOW - 10_000 },
+      { roles: ['janitor'], startedAtMs: 2, lastSeenAtMs: NOW },
+    ],
+  },
   clock_off: { carrierAheadMs: -60_000 },
   open_files: { openFiles: failed('The process may open 64 files') },
   certificate_expiring: { certificates: [{ shownBy: 'relay at shop', endpoint: 'shop', untilMs: NOW + 14 * DAY_MS - 1 }] },
@@ -79,7 +84,7 @@ test('what is urgent comes before failing endpoints, and what can wait after the
 })
 
 test('a relay that starts has time to take its roles, to make a pass and to be pushed to', () => {
-  const starting = { ...FINE, startedAtMs: NOW - 9999, retention: null, replicas: [{ roles: [], startedAtMs: NOW - 9999 }] }
+  const starting = { ...FINE, startedAtMs: NOW - 9999, retention: null, replicas: [{ roles: [], startedAtMs: NOW - 9999, lastSeenAtMs: NOW }] }
   expect(concernsOf(starting, NOW)).toEqual([])
   expect(concernsOf({ ...FINE, ...TROUBLES.pushes_unaccepted, lastPushAtMs: NOW }, NOW)).toEqual([])
 })
