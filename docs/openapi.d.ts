@@ -1828,7 +1828,7 @@ export interface components {
                 /** @description Null: there was no answer; see `reason`. */
                 status: number | null;
                 reason: components["schemas"]["FailureReason"] | null;
-                /** @description The start of the answer; null: it is not text. */
+                /** @description The start of the answer. Of a redirect, the first line is `Location: ` and its target. Null: it is not text. */
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
@@ -1910,7 +1910,7 @@ export interface components {
                 /** @description Null: there was no answer; see `reason`. */
                 status: number | null;
                 reason: components["schemas"]["FailureReason"] | null;
-                /** @description The start of the answer; null: it is not text. */
+                /** @description The start of the answer. Of a redirect, the first line is `Location: ` and its target. Null: it is not text. */
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
@@ -2006,7 +2006,7 @@ export interface components {
                 /** @description Null: there was no answer; see `reason`. */
                 status: number | null;
                 reason: components["schemas"]["FailureReason"] | null;
-                /** @description The start of the answer; null: it is not text. */
+                /** @description The start of the answer. Of a redirect, the first line is `Location: ` and its target. Null: it is not text. */
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
@@ -2046,7 +2046,7 @@ export interface components {
                 /** @description Null: there was no answer; see `reason`. */
                 status: number | null;
                 reason: components["schemas"]["FailureReason"] | null;
-                /** @description The start of the answer; null: it is not text. */
+                /** @description The start of the answer. Of a redirect, the first line is `Location: ` and its target. Null: it is not text. */
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
@@ -2104,7 +2104,7 @@ export interface components {
             durationMs: number;
             /** @description The IP address that took or refused the connection; null: there was no connection. */
             address: string | null;
-            /** @description The start of the answer; null: it is not text. */
+            /** @description The start of the answer. Of a redirect, the first line is `Location: ` and its target. Null: it is not text. */
             answerStart: string | null;
             /** Format: base64 */
             answerStartBase64?: string;
@@ -2146,7 +2146,7 @@ export interface components {
             reason: components["schemas"]["FailureReason"] | null;
             /** @description The IP address that took or refused the connection; the proxy's, if there is one. Null: there was no connection. */
             address: string | null;
-            /** @description The start of the answer; null: it is not text. */
+            /** @description The start of the answer. Of a redirect, the first line is `Location: ` and its target. Null: it is not text. */
             answerStart: string | null;
             /** Format: base64 */
             answerStartBase64?: string;
@@ -6582,4 +6582,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 ffe0b52b2d65c22f66c2638c4c832e66512b35ccd1ce173878de47e34f4c5451
+// Made of docs/openapi.json with the SHA-256 b33c0b08220ce25c043ccbf6508b208f259d79dbffca6acfc9e47efe72841b2f

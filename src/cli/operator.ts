@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
+import { explainAttempt } from './endpoints/present-endpoint.ts'
 import { fail } from './exit-codes.ts'
 
 /** `operator`: commands about the address to which the relay posts operator events. */
@@ -22,6 +23,11 @@ function enableCommand(): Command {
   return addRelayOptions(command)
 }
 
+function explain(answer: unknown): string {
+  const { what, todo } = explainAttempt(answer, { url: 'operator.url', extent: 'all', endpoint: null })
+  return `${what} ${todo}`
+}
+
 function testCommand(): Command {
   const command = new Command('test')
     .description('send a test event to operator.url through a running relay, and say what it answered')
@@ -32,7 +38,7 @@ function testCommand(): Command {
       if (options.json === true) process.stdout.write(`${JSON.stringify(body)}\n`)
       const answered = memberOf(body, 'status')
       const what = typeof answered === 'number' ? `status ${answered}` : (textOf(body, 'reason') ?? 'no answer').replaceAll('_', ' ')
-      if (textOf(body, 'result') !== 'accepted') return fail(`the test event was not accepted: ${what}`)
+      if (textOf(body, 'result') !== 'accepted') return fail(`the test event was not accepted: ${what}. ${explain(body)}`)
       if (options.json !== true) process.stdout.write(`The test event was accepted (${what}).\n`)
     })
   return addRelayOptions(command)

@@ -91,10 +91,10 @@ export function startPost(
     },
     onResponseStart(_controller, status, answered) {
       if (status >= 200) outcome = outcomeOf(status, answered['retry-after'], now())
+      else provisional += 1
       // Nobody can mend a redirect without its target, so the target is kept as the first line of the answer.
       const target = status >= 300 && status <= 399 ? answered.location : undefined
       if (typeof target === 'string') keep(Buffer.from(`Location: ${target}\n`))
-      else provisional += 1
       if (provisional > PROVISIONAL_MAX) end({ reason: 'bad_response', detail: 'ONLY_PROVISIONAL' })
     },
     onResponseData(_controller, chunk) {

@@ -67,13 +67,13 @@ testWith('openssl').for(FAULTS)('%s: deliveries, checks and the carrier name it 
   await using world = openSender({ lookup: async () => ['127.0.0.1'] })
   const sent = await world.post(url, ca)
   expect(sent).toMatchObject({ kind: 'failed', reason: fault })
-  const words = wordFailure({ status: null, reason: fault, answerStart: new Uint8Array() }, url, true)
-  expect(words.meaning).toBe(`${tlsMeaning(fault, host)}. ${tlsRemedy(fault, 'caFile')}`)
+  const words = wordFailure({ status: null, reason: fault, answerStart: new Uint8Array() }, url, 'all')
+  expect(words).toMatchObject({ meaning: `${tlsMeaning(fault, host)}.`, remedy: tlsRemedy(fault, 'caFile') })
 
   const guard = createEgressGuard({ allowNetworks: LOOPBACK, ownPorts: () => [], lookup: async () => ['127.0.0.1'] })
   const endpoint = { name: 'shop', url, enabled: true, trouble: null, route: () => (ca === undefined ? {} : { ca }) }
   const [probe] = endpointProbes([endpoint], (to) => tryConnection(to, { guard, timeoutMs: 5000 }))
-  expect(await probe?.look()).toEqual({ state: 'failed', message: `${host}: ${words.meaning}` })
+  expect(await probe?.look()).toEqual({ state: 'failed', message: `${host}: ${words.meaning} ${words.remedy}` })
 
   const { carrier, fetchAll } = connect(url, ca === undefined ? {} : { ca })
   expect((await fetchAll()).kind).toBe('unavailable')

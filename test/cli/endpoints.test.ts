@@ -195,7 +195,9 @@ test('commands list, show, retry, skip and resend what an endpoint refused', asy
   const shown = (await run('deliveries', 'show', id)).stdout
   expect(shown).toContain(`POST ${receiver.url}\n`)
   expect(shown).toMatch(/\nwebhook-id: \S+\n/)
-  expect(shown).toMatch(/\nATTEMPTED AT +TOOK +ANSWER\n\S+ +\d+ ms +500 out of order\n$/)
+  expect(shown).toMatch(
+    /\nATTEMPTED AT +TOOK +ANSWER\n\S+ +\d+ ms +500 out of order\n\nIt answers 500 .*Give its answer to the people who run it\.\n$/,
+  )
   const early = await run('replay', id)
   expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('has not ended')])
   expect((await run('retry', '--endpoint', 'shop')).stdout).toBe('shop: 1 delivery that still waits is due now.\n')

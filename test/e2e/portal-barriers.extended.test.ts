@@ -84,6 +84,7 @@ test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))('no page has a serious acc
     `/parcels/${id}?view=consumer&language=en`,
     '/settings',
     '/check',
+    '/reload',
     '/inbox/refusals',
     '/events',
     '/jobs',

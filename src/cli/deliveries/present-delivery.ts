@@ -1,5 +1,6 @@
+import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
-import { describeAnswer } from '../endpoints/present-endpoint.ts'
+import { describeAnswer, explainAttempt } from '../endpoints/present-endpoint.ts'
 import { age } from '../terminal/ages.ts'
 import { type Cell, plain, shownBody, type Tone, table } from '../terminal/table.ts'
 
@@ -79,7 +80,18 @@ export function presentDelivery(delivery: unknown): string {
     body === null ? 'The body is no longer kept.' : shownBody(body),
   ]
   const attempts = listOf(delivery, 'attempts')
-  return `${[...facts, '', ...sent].join('\n')}\n\n${attempts.length === 0 ? 'It has not been attempted yet.\n' : presentAttempts(attempts)}`
+  return `${[...facts, '', ...sent].join('\n')}\n\n${attempts.length === 0 ? 'It has not been attempted yet.\n' : `${presentAttempts(attempts)}${remedyOf(attempts[0], delivery)}`}`
+}
+
+/** Explains why the last attempt failed. Empty: it did not. */
+function remedyOf(last: unknown, delivery: unknown): string {
+  const status = memberOf(last, 'status')
+  if (typeof status === 'number' && status >= 200 && status <= 299) return ''
+  const url = textOf(memberOf(delivery, 'request'), 'url') ?? ''
+  const endpoint = memberOf(delivery, 'endpoint')
+  const isOperator = textOf(endpoint, 'name') === OPERATOR_NAME
+  const { what, todo } = explainAttempt(last, { url, extent: 'one', endpoint: isOperator ? null : endpoint })
+  return `\n${plain(what)} ${plain(todo)}\n`
 }
 
 function presentAttempts(attempts: readonly unknown[]): string {

@@ -3,7 +3,7 @@ import { counted } from '../../domain/amounts.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { EXIT, fail } from '../exit-codes.ts'
 import { type FoundEndpoint, findEndpoint } from './find-endpoint.ts'
-import { describeAnswer, dueNow } from './present-endpoint.ts'
+import { describeAnswer, dueNow, explainAttempt } from './present-endpoint.ts'
 import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts'
 
 type Act<Options> = (ask: AskRelay, endpoint: FoundEndpoint, options: Options) => Promise<void>
@@ -79,7 +79,7 @@ export function rotateCommand(): Command {
 }
 
 export function testCommand(): Command {
-  const command = aboutOne('test', 'send it a test push, and show what it answers', async (ask, { id, name }, options) => {
+  const command = aboutOne('test', 'send it a test push, and show what it answers', async (ask, { id, name, body }, options) => {
     const answer = await ask('POST', `/relay/endpoints/${id}/test`)
     if (answer.status !== 200) return fail(describeProblem(answer))
     const isAccepted = textOf(answer.body, 'result') === 'accepted'
@@ -89,7 +89,10 @@ export function testCommand(): Command {
       answer.body,
       `${name} ${isAccepted ? 'accepts the test push' : 'does not accept the test push'}: ${describeAnswer(answer.body)}, ${took}.`,
     )
-    if (!isAccepted) process.exitCode = EXIT.failed
+    if (isAccepted) return
+    const { what, todo } = explainAttempt(answer.body, { url: textOf(body, 'url') ?? '', extent: 'all', endpoint: body })
+    process.stderr.write(`${what} ${todo}\n`)
+    process.exitCode = EXIT.failed
   })
   return addRelayOptions(command)
 }

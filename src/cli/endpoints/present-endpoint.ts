@@ -1,4 +1,6 @@
 import { counted, countText } from '../../domain/amounts.ts'
+import { typedName } from '../../domain/delivery/endpoint.ts'
+import { type Extent, failureSentence, remedySentence, wordFailure } from '../../domain/delivery/failure-words.ts'
 import { describeLimit } from '../../domain/delivery/pace.ts'
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { age } from '../terminal/ages.ts'
@@ -35,6 +37,7 @@ export function presentEndpoint(endpoint: unknown): string {
     ['given up', counted(Number(memberOf(endpoint, 'givenUp')), 'delivery', 'deliveries')],
     ['last success', since(text('lastSuccessAt'))],
     ['last error', lastError(endpoint) === '' ? null : lastError(endpoint)],
+    ['what to do', remedyOfLast(endpoint)],
     ['next probe', describeNextProbe(endpoint)],
     ['filters', describeFilters(memberOf(endpoint, 'filters'))],
     ['signature', text('signature')],
@@ -161,6 +164,41 @@ export function describeAnswer(attempt: unknown): string {
 }
 
 const ANSWER_SHOWN = 60
+
+export interface Explained {
+  readonly url: string
+  readonly extent: Extent
+  /** From the API. Null: the address in operator.url. */
+  readonly endpoint: unknown
+}
+
+/** Explains a failed attempt in an answer of the API, in a sentence, and says what to do in another. */
+export function explainAttempt(attempt: unknown, { url, extent, endpoint }: Explained): { readonly what: string; readonly todo: string } {
+  const status = memberOf(attempt, 'status')
+  const failure = {
+    status: typeof status === 'number' ? status : null,
+    reason: textOf(attempt, 'reason'),
+    answerStart: Buffer.from(textOf(attempt, 'answerStart') ?? ''),
+  }
+  const words = wordFailure(failure, url, extent)
+  const [id, name] = [textOf(endpoint, 'id') ?? '', textOf(endpoint, 'name') ?? 'it']
+  const typed = typedName({ id, name })
+  const given = textOf(endpoint, 'origin')
+  const what = failureSentence(words)
+  // A delivery names its endpoint, but not where it is defined.
+  if (endpoint !== null && given === null)
+    return { what, todo: words.change === null ? words.remedy : `${words.remedy} See: parcel-relay endpoints show ${typed}.` }
+  const origin = endpoint === null ? 'operator' : given === 'config' ? 'config' : 'managed'
+  return { what, todo: remedySentence(words, { origin, name, typed }) }
+}
+
+/** Null: it has no failure, or has accepted something since. */
+function remedyOfLast(endpoint: unknown): string | null {
+  const last = memberOf(endpoint, 'lastFailure')
+  const [success, failed] = [textOf(endpoint, 'lastSuccessAt'), textOf(last, 'at')]
+  if (failed === null || (success !== null && Date.parse(success) > Date.parse(failed))) return null
+  return explainAttempt(last, { url: textOf(endpoint, 'url') ?? '', extent: success === null ? 'all' : 'some', endpoint }).todo
+}
 
 function since(instant: string | null): string | null {
   return instant === null ? null : `${age(instant)} ago`

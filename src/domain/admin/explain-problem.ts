@@ -1,7 +1,7 @@
 import { bytesText, counted, countText, spanText } from '../amounts.ts'
 import { typedName } from '../delivery/endpoint.ts'
 import type { EndpointState } from '../delivery/endpoint-state.ts'
-import { failureSentence, isLikelyKey, refusesAll, wordFailure } from '../delivery/failure-words.ts'
+import { extentOf, failureSentence, remedySentence, wordFailure } from '../delivery/failure-words.ts'
 import type { MisdirectedPath } from '../ingest/misdirected.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../ingest/refused-pushes.ts'
 import { carrierRemedy, lastFailureText } from '../polling/carrier-failure-words.ts'
@@ -274,24 +274,22 @@ function explainEndpoint(
   const { id, name } = state.endpoint
   const [backlog, failure] = [backlogs.get(id), failures.get(id)]
   const typed = typedName(state.endpoint)
+  const words = failure === undefined ? null : wordFailure(failure, state.endpoint.url, extentOf(state, failure))
+  const remedy = words === null ? null : remedySentence(words, { origin: state.origin, name, typed })
+  const look = `See its answers: parcel-relay endpoints show ${typed}.`
   const oldest = backlog?.oldestAtMs ?? null
   const waiting =
     backlog === undefined
       ? 'Its events wait.'
       : `${counted(backlog.waiting, 'event waits', 'events wait')}${oldest === null ? '' : `, the oldest for ${spanText(nowMs - oldest)}`}.`
-  const evidence = [
-    ...(failure === undefined ? [] : [failureSentence(wordFailure(failure, state.endpoint.url, refusesAll(state, failure)))]),
-    `${waiting} None is lost.`,
-  ]
+  const evidence = [...(words === null ? [] : [failureSentence(words)]), `${waiting} None is lost.`]
   if (kind === 'endpoint_failing')
     return {
       title: `${name} fails`,
       sinceMs: state.health.failingSinceMs,
       evidence,
       todo: [
-        isLikelyKey(failure?.status ?? null)
-          ? compareKeys(name, typed)
-          : `Give its answer to the people who run ${name}: parcel-relay endpoints show ${typed}.`,
+        remedy === null || words?.change === null ? `${remedy ?? ''} ${look}`.trim() : remedy,
         `When it is mended: parcel-relay endpoints retry ${typed}.`,
       ],
     }
@@ -300,6 +298,7 @@ function explainEndpoint(
     sinceMs: state.disabledSince?.atMs ?? null,
     evidence,
     todo: [
+      ...(remedy === null ? [] : [remedy]),
       `Ask the people who run ${name} to mend it, then enable it: parcel-relay endpoints enable ${typed}.`,
       `If nobody needs it any more: parcel-relay endpoints disable ${typed}, or endpoints remove ${typed}.`,
     ],
@@ -308,25 +307,23 @@ function explainEndpoint(
 
 function explainOperator({ endpoint, disabled, disabledSince, health }: EndpointState, { backlogs, failures }: Situation): Explanation {
   const [backlog, failure] = [backlogs.get(endpoint.id), failures.get(endpoint.id)]
+  const words = failure === undefined ? null : wordFailure(failure, endpoint.url, 'some')
   const waiting = backlog === undefined ? 'They wait' : `${counted(backlog.waiting, 'event waits', 'events wait')}`
   const because = disabled === 'gone' ? ': operator.url answered 410 Gone' : disabled === null ? '' : ': operator.url failed for 120 h'
   return {
     title: `Operators are not told what happens${because}`,
     sinceMs: disabled === null ? health.failingSinceMs : (disabledSince?.atMs ?? null),
     evidence: [
-      ...(failure === undefined ? [] : [failureSentence(wordFailure(failure, endpoint.url, false))]),
+      ...(words === null ? [] : [failureSentence(words)]),
       `${waiting}. None is lost${disabled === null ? '' : ', and the relay tries again once a day'}.`,
     ],
     todo: [
-      `Correct operator.url, ${RELOAD} Or mend what receives its events.`,
+      words === null
+        ? `Correct operator.url, ${RELOAD} Or mend what receives its events.`
+        : remedySentence(words, { origin: 'operator', name: 'it', typed: '' }),
       disabled === null ? 'Then send a test event: parcel-relay operator test.' : 'Then enable it: parcel-relay operator enable.',
     ],
   }
-}
-
-/** Has people compare fingerprints, so that nobody has to read the key itself. */
-function compareKeys(name: string, typed: string): string {
-  return `Compare the fingerprint of its key, parcel-relay endpoints show ${typed}, with the key that ${name} verifies with, parcel-relay fingerprint --key-file FILE. If they differ, give ${name} the relay's key, or the relay the key of ${name}.`
 }
 
 function explainDisk(disk: DiskRoom, sinceMs: number | null): Explanation {

@@ -1,40 +1,81 @@
 import { firstLine } from '../received-text.ts'
-import { isTlsFault, tlsMeaning, tlsRemedy } from '../tls-fault.ts'
+import { isTlsFault, type TlsFault, tlsMeaning, tlsRemedy } from '../tls-fault.ts'
 import type { FailureReason } from './delivery.ts'
 import type { EndpointState } from './endpoint-state.ts'
 import type { FailureGroup } from './failure-group.ts'
 
-/** The parts of a sentence about a failure, such as `It answers 401`, `signature does not match` and `it does not accept the signature.` */
+/** What a failed attempt means and what to do, such as `It answers 401`, `who are you`, `it does not accept the signature.` and a remedy. */
 export interface FailureWords {
   readonly what: string
   /** The first line of the answer, without control characters and shortened; empty: there was no text. */
   readonly said: string
   /** A clause with its full stop. */
   readonly meaning: string
+  /** What an operator can do, in a sentence or two. */
+  readonly remedy: string
+  /** What of the endpoint an operator has to compare or change. Null: neither would help. */
+  readonly change: 'url' | 'key' | null
 }
 
-/** For each reason why there is no answer, a sentence without its full stop. `host`: the host of the endpoint's URL. */
-const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureReason, (host: string) => string>([
-  ['timeout', (host) => `${host} does not answer in time (delivery.timeout)`],
-  ['dns', (host) => `the name ${host} is not found`],
-  ['connection_refused', (host) => `nothing listens at ${host}, or there is no route to it`],
-  ['reset', (host) => `${host} ends the connection before it answers`],
-  ['proxy', () => 'the proxy cannot be reached, or refuses the connection'],
-  [
-    'bad_response',
-    (host) => `the answer of ${host} is not valid HTTP (it may name its length twice, or beside Transfer-Encoding), or is too long`,
-  ],
-  ['forbidden', (host) => `${host} is an address that may not be sent to (delivery.allowNetworks)`],
-  ['network', (host) => `the network between the relay and ${host} fails`],
-])
+type Words = Pick<FailureWords, 'meaning' | 'remedy'> & { readonly change?: 'url' | 'key' }
+
+/** How much an endpoint refuses, as far as it is known: everything, some events, or the one event that is looked at. */
+export type Extent = 'all' | 'some' | 'one'
+
+/** For each reason why there is no answer. `host`: the host of the endpoint's URL. */
+const REASONS: Readonly<Record<Exclude<FailureReason, TlsFault>, (host: string) => Words>> = {
+  timeout: (host) => ({
+    meaning: `${host} does not answer in time (delivery.timeout).`,
+    remedy: 'It should answer first and work later. If it does, is it overloaded, or does a firewall drop the connection?',
+  }),
+  dns: (host) => ({
+    meaning: `the name ${host} is not found.`,
+    remedy: 'Is the name right, and does the DNS of this machine know it?',
+    change: 'url',
+  }),
+  connection_refused: (host) => ({
+    meaning: `nothing listens at ${host}, or there is no route to it.`,
+    remedy: 'Does it run, and are its host and port right?',
+    change: 'url',
+  }),
+  reset: (host) => ({
+    meaning: `${host} ends the connection before it answers.`,
+    remedy: 'Its log, or that of a proxy before it, says why.',
+  }),
+  proxy: () => ({
+    meaning: 'the proxy cannot be reached, or refuses the connection.',
+    remedy: 'Compare the address and the rules of the proxy.',
+  }),
+  bad_response: (host) => ({
+    meaning: `the answer of ${host} is not valid HTTP (it may name its length twice, or beside Transfer-Encoding), or is too long.`,
+    remedy: 'Whoever runs it, or the proxy before it, must mend its answers.',
+  }),
+  forbidden: (host) => ({
+    meaning: `${host} is an address that may not be sent to (delivery.allowNetworks).`,
+    remedy: 'List its network there, or use another address.',
+    change: 'url',
+  }),
+  network: (host) => ({
+    meaning: `the network between the relay and ${host} fails.`,
+    remedy: 'Look at the firewall and the routes between them.',
+  }),
+  interrupted: () => ({ meaning: 'the relay stopped during the attempt.', remedy: 'There is nothing to do: the relay makes it again.' }),
+  withdrawn: () => ({ meaning: 'it was changed before anything was sent.', remedy: 'There is nothing to do: the relay makes it again.' }),
+  body_gone: () => ({
+    meaning: 'the bytes of the event are no longer kept (retention.raw).',
+    remedy: 'It cannot be sent any more.',
+  }),
+}
+
+const WORDS_OF: ReadonlyMap<string, (host: string) => Words> = new Map(Object.entries(REASONS))
 
 export function answerWord({ status, reason }: Pick<FailureGroup, 'status' | 'reason'>): string {
   return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
 }
 
 /** Whether an endpoint has accepted nothing since the first of these failures. */
-export function refusesAll({ health: { lastSuccessAtMs } }: EndpointState, { firstAtMs }: FailureGroup): boolean {
-  return lastSuccessAtMs === null || lastSuccessAtMs < firstAtMs
+export function extentOf({ health: { lastSuccessAtMs } }: Pick<EndpointState, 'health'>, { firstAtMs }: FailureGroup): Extent {
+  return lastSuccessAtMs === null || lastSuccessAtMs < firstAtMs ? 'all' : 'some'
 }
 
 /** Whether a receiver that answers this status most probably has another key, so that no signature matches. */
@@ -42,20 +83,11 @@ export function isLikelyKey(status: number | null): boolean {
   return status === 401 || status === 403
 }
 
-/** Whether another URL may mend the failure: the path is not known there, or has moved, or the name or the port is wrong. */
-export function isLikelyUrl({ status, reason }: Pick<FailureGroup, 'status' | 'reason'>): boolean {
-  if (status === null) return reason === 'dns' || reason === 'connection_refused'
-  return (status >= 300 && status <= 399) || status === 404 || status === 405 || status === 415
-}
-
-/** `isAll`: the endpoint has accepted nothing since the failures began. */
-export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'answerStart'>, url: string, isAll: boolean): FailureWords {
+/** Explains a failed attempt. `url`: where it was sent. */
+export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'answerStart'>, url: string, extent: Extent): FailureWords {
   const { status, reason, answerStart } = failure
-  if (status === null && reason !== null && isTlsFault(reason))
-    return { what: 'No answer', said: '', meaning: `${tlsMeaning(reason, hostOf(url))}. ${tlsRemedy(reason, 'caFile')}` }
-  if (status === null)
-    return { what: 'No answer', said: '', meaning: `${REASONS.get(reason ?? '')?.(hostOf(url)) ?? answerWord(failure)}.` }
-  return { what: `It answers ${status}`, said: firstLine(answerStart), meaning: meaningOf(status, isAll) }
+  if (status === null) return { what: 'No answer', said: '', change: null, ...noAnswer(reason, hostOf(url)) }
+  return { what: `It answers ${status}`, said: firstLine(answerStart), change: null, ...answered(status, extent) }
 }
 
 /** Joins the words about a failure into one sentence, for a terminal or a message. */
@@ -63,17 +95,67 @@ export function failureSentence({ what, said, meaning }: FailureWords): string {
   return `${what}${said === '' ? '' : ` "${said}"`}: ${meaning}`
 }
 
-function meaningOf(status: number, isAll: boolean): string {
-  if (status >= 500) return 'it can be reached, but fails inside.'
-  if (isLikelyKey(status)) return 'it does not accept the signature. Does it have the current key?'
-  if (status === 410) return 'it says that it is gone for good.'
-  if (status === 429) return 'it asks the relay to send less for a while.'
-  if (status === 413) return 'the event is too large for it. Does a proxy before it limit the size of bodies?'
-  if (status === 415) return 'it does not take application/json. Is the path right?'
-  if (isAll && (status === 404 || status === 405)) return 'it takes no events there. Is the path right?'
-  if (status >= 400) return isAll ? 'it refuses these events.' : 'it refuses some events.'
-  if (status >= 300) return 'it redirects, which the relay does not follow; name the final URL.'
-  return 'the relay takes only 200 to 299 as accepted.'
+/** The endpoint of a failed attempt, as far as its remedy depends on it. `typed`: what people type for it in a command. */
+export interface FailedEndpoint {
+  readonly origin: EndpointState['origin']
+  readonly name: string
+  readonly typed: string
+}
+
+/** Says in plain text what to do about a failed attempt, for a terminal or a message. */
+export function remedySentence({ remedy, change }: FailureWords, { origin, name, typed }: FailedEndpoint): string {
+  return change === null ? remedy : `${remedy} ${HOW[change][origin](name, typed)}`
+}
+
+const RELOAD = 'then reload: parcel-relay reload.'
+const COMPARE = (name: string, typed: string) =>
+  `Compare the fingerprint of its key, parcel-relay endpoints show ${typed}, with the key that ${name} verifies with, parcel-relay fingerprint --key-file FILE. If they differ, give ${name} the relay's key, or the relay the key of ${name}.`
+
+/** How to change what is wrong. The key of a managed endpoint and that of one in the config are compared alike: both have a fingerprint. */
+const HOW: Readonly<
+  Record<NonNullable<FailureWords['change']>, Readonly<Record<EndpointState['origin'], (name: string, typed: string) => string>>>
+> = {
+  url: {
+    managed: (_, typed) => `To change its URL: parcel-relay endpoints set ${typed} --to URL.`,
+    config: () => `Its URL is in the config file: change it there, ${RELOAD}`,
+    operator: () => `Its address is operator.url: change it in the config file, ${RELOAD}`,
+  },
+  key: {
+    managed: COMPARE,
+    config: COMPARE,
+    operator: () => `Its key is operator.sharedKey, and its password may be in operator.url: correct them in the config file, ${RELOAD}`,
+  },
+}
+
+function noAnswer(reason: string | null, host: string): Words {
+  if (reason !== null && isTlsFault(reason)) {
+    const isAddress = reason === 'certificate_wrong_name' || reason === 'tls_protocol'
+    const words = { meaning: `${tlsMeaning(reason, host)}.`, remedy: tlsRemedy(reason, 'caFile') }
+    return isAddress ? { ...words, change: 'url' } : words
+  }
+  const known = WORDS_OF.get(reason ?? '')?.(host)
+  return known ?? { meaning: `${answerWord({ status: null, reason })}.`, remedy: 'The log says more.' }
+}
+
+const ASK = 'Give its answer to the people who run it.'
+const REFUSES: Readonly<Record<Extent, string>> = {
+  all: 'it refuses these events.',
+  some: 'it refuses some events.',
+  one: 'it refuses this event.',
+}
+
+function answered(status: number, extent: Extent): Words {
+  if (status >= 500) return { meaning: 'it can be reached, but fails inside.', remedy: ASK }
+  if (isLikelyKey(status)) return { meaning: 'it does not accept the signature.', remedy: 'Does it have the current key?', change: 'key' }
+  if (status === 410) return { meaning: 'it says that it is gone for good.', remedy: 'Has it moved?', change: 'url' }
+  if (status === 429) return { meaning: 'it asks the relay to send less for a while.', remedy: 'The relay does; nothing has to be done.' }
+  if (status === 413) return { meaning: 'the event is too large for it.', remedy: 'Does a proxy before it limit the size of bodies?' }
+  if (status === 415) return { meaning: 'it does not take application/json.', remedy: 'Is the path right?', change: 'url' }
+  if (extent !== 'some' && (status === 404 || status === 405))
+    return { meaning: 'it takes no events there.', remedy: 'Is the path right?', change: 'url' }
+  if (status >= 400) return { meaning: REFUSES[extent], remedy: ASK }
+  if (status >= 300) return { meaning: 'it redirects, which the relay does not follow.', remedy: 'Name the final URL.', change: 'url' }
+  return { meaning: 'the relay takes only 200 to 299 as accepted.', remedy: ASK }
 }
 
 function hostOf(url: string): string {

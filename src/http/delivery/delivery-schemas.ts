@@ -31,7 +31,10 @@ const webhookId = () => z.string().regex(/^[A-Za-z0-9_-]{1,128}$/)
 
 /** The start of a receiver's answer. */
 export const answerStart = () => ({
-  answerStart: z.string().nullable().describe('The start of the answer; null: it is not text.'),
+  answerStart: z
+    .string()
+    .nullable()
+    .describe('The start of the answer. Of a redirect, the first line is `Location: ` and its target. Null: it is not text.'),
   answerStartBase64: z.base64().optional(),
 })
 

@@ -25,6 +25,7 @@ import type { PageAnswer, PageRoute } from './page-route.ts'
 import { createPageTable, type PageTable } from './page-table.ts'
 import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
 import { presentAsset } from './present-page.ts'
+import { type ReloadPagesOptions, reloadPages } from './reload/reload.page.ts'
 import { type RetentionPagesOptions, retentionPages } from './retention/retention.page.ts'
 import { createServePage, pageMeant } from './serve-page.ts'
 import type { SessionSettings, Sessions } from './session.ts'
@@ -46,7 +47,8 @@ export interface PortalOptions
     BackupPagesOptions,
     RetentionPagesOptions,
     SettingsPagesOptions,
-    CheckPagesOptions {
+    CheckPagesOptions,
+    ReloadPagesOptions {
   readonly manageEndpoints: ManageEndpoints
   readonly overview: Overview
   readonly live: LiveStreams
@@ -103,6 +105,7 @@ export function createPortal(options: PortalOptions): Portal {
     retentionPages,
     settingsPages,
     checkPages,
+    reloadPages,
   ].flatMap((pagesOf) => pagesOf(options))
   const routes = [...overviews, ...pages]
   const table = createPageTable(routes)

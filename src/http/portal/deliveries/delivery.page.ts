@@ -9,6 +9,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, breakable, crumbs, facts, headline, stateMark, table } from '../parts.ts'
 import { fullTime, relativeTime, timeInTable } from '../times.ts'
+import { failureNote } from '../webhooks/failure-words.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 import { answerName, deliveryMark, eventName, isBehind, isOperatorEvent, tookText, wordOf } from './delivery-words.ts'
 
@@ -37,7 +38,8 @@ ${facts(factsOf(visit, delivery, isRemoved))}
 ${sendElsewhere(visit, delivery, webhooks)}
 ${skipForm(visit, delivery, title)}
 <div class="cols"><section aria-labelledby="back"><h2 id="back">What came back</h2>
-${lastAnswerOf(attempts, nowMs)}</section>
+${lastAnswerOf(attempts, nowMs)}
+${failureOf(visit, delivery, { attempts, url: request.url, webhooks })}</section>
 <section aria-labelledby="sent"><h2 id="sent">What is sent</h2>
 <p><code>POST ${breakable(request.url)}</code></p>
 <pre tabindex="0">${Object.entries(request.headers)
@@ -133,14 +135,30 @@ function factsOf({ to, nowMs }: Visit, delivery: ShownDelivery, isRemoved: boole
 function lastAnswerOf(attempts: readonly AttemptRecord[], nowMs: number): Markup {
   const [last] = attempts
   if (last === undefined) return html`<p>Nothing yet: no attempt was made.</p>`
-  const isAccepted = last.status !== null && last.status >= 200 && last.status < 300
-  return html`<p>${stateMark(isAccepted ? 'ok' : 'bad', answerName(last))} after ${tookText(last)}${last.address === null ? null : html`, at <span class="id">${last.address}</span>`}, ${fullTime(last.atMs, nowMs)}</p>
+  return html`<p>${stateMark(isAccepted(last) ? 'ok' : 'bad', answerName(last))} after ${tookText(last)}${last.address === null ? null : html`, at <span class="id">${last.address}</span>`}, ${fullTime(last.atMs, nowMs)}</p>
 ${
   last.answerStart.length === 0
     ? html`<p class="dim">${last.status === null ? 'There was no answer.' : 'The answer had no body.'}</p>`
     : html`<pre tabindex="0">${receivedText(last.answerStart)}</pre>
 <p class="dim">Only the first 1,024 bytes of an answer are kept.</p>`
 }`
+}
+
+/** Explains why the last attempt failed, and says what to do. Null: there was none, or it was accepted. */
+function failureOf(
+  visit: Visit,
+  delivery: ShownDelivery,
+  { attempts: [last], url, webhooks }: Pick<OneDelivery, 'attempts' | 'webhooks'> & { readonly url: string },
+): Markup | null {
+  if (last === undefined || isAccepted(last)) return null
+  const { id, origin = null } = webhooks.find((one) => one.id === delivery.endpointId) ?? { id: delivery.endpointId }
+  const webhook = isOperatorEvent(delivery) ? { id, origin: 'operator' as const } : origin === null ? null : { id, origin }
+  // The answer stands above, so the explanation does not quote it again.
+  return html`<div class="note bad">${failureNote(visit, [{ ...last, answerStart: new Uint8Array() }, url, 'one'], webhook)}</div>`
+}
+
+function isAccepted({ status }: AttemptRecord): boolean {
+  return status !== null && status >= 200 && status < 300
 }
 
 function bodyOf(body: string | null): Markup {

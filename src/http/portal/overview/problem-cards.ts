@@ -11,7 +11,7 @@ import {
 import { areOnlyMisunderstood, isWarning, misdirectedSincePush, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText, spanText } from '../../../domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
-import { isLikelyKey, refusesAll } from '../../../domain/delivery/failure-words.ts'
+import { extentOf, wordFailure } from '../../../domain/delivery/failure-words.ts'
 import { reasonText } from '../../../domain/ingest/quarantine-words.ts'
 import { carrierRemedy, lastFailureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { noPushSinceMs } from '../../../domain/polling/push-standing.ts'
@@ -24,7 +24,7 @@ import { html, type Markup, type Part } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 import { icon } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
-import { explainFailure } from '../webhooks/failure-words.ts'
+import { explainFailure, remedyOf } from '../webhooks/failure-words.ts'
 
 interface Told {
   readonly title: Part
@@ -227,12 +227,15 @@ function tellLowDisk(disk: DiskRoom, { traffic }: Past, nowMs: number): Told {
 }
 
 function tellEndpoint(
-  { nowMs, to, person }: Visit,
+  visit: Visit,
   { backlogs, failures }: Situation,
   { kind, state }: Extract<Problem, { kind: 'endpoint_failing' | 'endpoint_disabled' }>,
 ): Told {
+  const { nowMs, to, person } = visit
   const { id, name, url } = state.endpoint
   const [backlog, failure] = [backlogs.get(id), failures.get(id)]
+  const words = failure === undefined ? null : wordFailure(failure, url, extentOf(state, failure))
+  const remedy = words === null ? null : html`<li>${remedyOf(visit, words, { id, origin: state.origin })}</li>`
   const isFailing = kind === 'endpoint_failing'
   const since =
     isFailing && state.health.failingSinceMs !== null
@@ -243,13 +246,13 @@ function tellEndpoint(
   const retry = html`<form method="post" action="${to`/webhooks/${id}/retry`.path}"><button class="btn" type="submit" aria-label="Retry now: ${name}">Retry now</button></form>`
   return {
     title: html`${name} ${isFailing ? 'fails' : state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}${since}`,
-    what: html`${failure === undefined ? null : html`<p>${explainFailure(failure, url, refusesAll(state, failure))}</p>`}<p>${waiting} None is lost${isFailing ? html`: they are sent in order once it answers with 2xx. If every attempt fails until ${timeInSentence(disabledAtMs, nowMs)}, the relay disables the webhook, and its events keep waiting` : null}.</p>${
+    what: html`${words === null ? null : html`<p>${explainFailure(words)}</p>`}<p>${waiting} None is lost${isFailing ? html`: they are sent in order once it answers with 2xx. If every attempt fails until ${timeInSentence(disabledAtMs, nowMs)}, the relay disables the webhook, and its events keep waiting` : null}.</p>${
       person.scope === 'admin'
         ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}${buttonLink(withQuery(to`/deliveries`, { endpoint: id }), 'Its deliveries')}</div>`
         : null
     }`,
     todo: isFailing
-      ? html`<ol><li>${isLikelyKey(failure?.status ?? null) ? html`Compare the fingerprint of its key (${person.scope === 'admin' ? link(to`/webhooks/${id}#key`, 'Shared key') : 'on its page'}) with the key that ${name} verifies with: <code>parcel-relay fingerprint --key-file FILE</code>. If they differ, one of the two has to get the other’s key.` : `Give its answer to the people who run ${name}.`}</li><li>When it is mended, press “Retry now”.</li></ol>`
-      : html`<ol><li>Ask the people who run ${name} to mend it, then enable it.</li><li>If nobody needs it any more, disable it yourself or remove it.</li></ol>`,
+      ? html`<ol>${remedy}<li>When it is mended, press “Retry now”.</li></ol>`
+      : html`<ol>${remedy}<li>Ask the people who run ${name} to mend it, then enable it.</li><li>If nobody needs it any more, disable it yourself or remove it.</li></ol>`,
   }
 }

@@ -29,6 +29,8 @@ export interface SettingsPagesOptions {
 const ACTIONS_MAX = 50
 const ALL_ACTIONS = { by: null, action: null, target: null, fromMs: null, toMs: null }
 const EVENTS_MAX = 100
+/** Where operator events are sent. */
+const OPERATOR = { id: '', origin: 'operator' } as const
 
 /** Makes the pages with the settings in effect, the audit trail, and all operator events. */
 export function settingsPages({
@@ -164,7 +166,7 @@ ${older(to`/settings`, audit.next)}`
 function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<OperationQueries['events']>>, tested: AttemptResult | null): string {
   const { to, nowMs, person } = visit
   const main = html`${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
-${tested === null ? null : testNote(tested)}
+${tested === null ? null : testNote(visit, tested, 'operator.url', OPERATOR)}
 <p>${link(to`/docs/runbooks`, 'Runbooks')} say for each event what to do, and when the trouble is over.</p>
 ${eventTable(events, nowMs)}
 ${older(to`/events`, next)}`

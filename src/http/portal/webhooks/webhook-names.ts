@@ -1,3 +1,4 @@
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import { html, type Markup, markup } from '../html.ts'
 
@@ -5,6 +6,8 @@ import { html, type Markup, markup } from '../html.ts'
 export interface WebhookName {
   readonly id: string
   readonly name: string
+  /** Absent: it was removed. */
+  readonly origin?: EndpointState['origin']
 }
 
 /** A form offers at most this many webhooks. */
@@ -12,7 +15,7 @@ const OFFERED_MAX = 1000
 
 /** Returns webhooks sorted by name, at most `OFFERED_MAX`. */
 export async function namesOfWebhooks({ states }: Pick<ManageEndpoints, 'states'>): Promise<readonly WebhookName[]> {
-  const names = (await states()).map(({ endpoint: { id, name } }) => ({ id, name }))
+  const names = (await states()).map(({ endpoint: { id, name }, origin }) => ({ id, name, origin }))
   return names.toSorted((a, b) => a.name.localeCompare(b.name, 'en')).slice(0, OFFERED_MAX)
 }
 

@@ -4,8 +4,7 @@ import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import type { SecretOrigin } from '../../../domain/delivery/endpoint-keys.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
-import { answerWord, isLikelyUrl, refusesAll } from '../../../domain/delivery/failure-words.ts'
+import { answerWord, extentOf, wordFailure } from '../../../domain/delivery/failure-words.ts'
 import { digest } from '../../../domain/digest.ts'
 import { receivedText } from '../../../domain/received-text.ts'
 import type { EndpointView, InspectedEndpoint, NextProbe } from '../../../flow/delivery/endpoint-view.ts'
@@ -16,7 +15,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, settingsList, table } from '../parts.ts'
 import { fullTime, hourText, relativeTime, settingText, timeInSentence, timeInTable } from '../times.ts'
-import { explainFailure } from './failure-words.ts'
+import { explainFailure, remedyOf } from './failure-words.ts'
 import { testNote } from './test-note.ts'
 import { disabledBecause, limitText, webhookMark } from './webhook-list.page.ts'
 
@@ -37,12 +36,12 @@ ${headline({
   asOf: asOfLine(nowMs, to`/webhooks/${id}`, true),
   isLive: true,
 })}
-${noteOf(visit, said, view)}
+${said === null ? null : testNote(visit, said.result, view.endpoint.url, webhookOf(view))}
 ${island('trouble', explanation(visit, view))}
 ${island('facts', facts(factsOf(view, nowMs)))}
 ${attemptStrip(view.attempts)}
 <p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
-${island('failures', failureTable(visit, view.failures))}
+${island('failures', failureTable(visit, view))}
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
 ${settingsList([...settingsOf(view, visit.nowMs), ...(isManaged ? [] : [['Shared key', html`${fingerprintOf(view.fingerprints?.current)} ${originOf(view.keyFrom)}`] as const])])}
 ${isManaged ? html`<p>${buttonLink(to`/webhooks/${id}/edit`, 'Edit settings')}</p>` : html`<p class="dim">It is defined in the config file. Change it there, then reload.</p>`}</section>
@@ -89,12 +88,12 @@ function explanation(visit: Visit, { lastFailure, limit, ...state }: InspectedEn
   const { endpoint, health, disabled } = state
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
   const then = disabled === null ? 'Once it is mended, press “Retry now”' : 'Then enable it, or disable or remove it for good'
-  return html`<div class="note bad"><strong>${explainFailure(lastFailure, endpoint.url, refusesAll(state, lastFailure))}</strong> Tell the people who run it. ${then}. ${editUrl(visit, state, lastFailure)}</div>`
+  const words = wordFailure(lastFailure, endpoint.url, extentOf(state, lastFailure))
+  return html`<div class="note bad"><strong>${explainFailure(words)}</strong> ${remedyOf(visit, words, webhookOf(state))} ${then}.</div>`
 }
 
-/** Null: another URL would not help, or the URL is in the config file. */
-function editUrl({ to }: Visit, { endpoint, origin }: EndpointState, failure: Parameters<typeof isLikelyUrl>[0]): Markup | null {
-  return origin === 'managed' && isLikelyUrl(failure) ? link(to`/webhooks/${endpoint.id}/edit#url`, 'Edit the URL') : null
+function webhookOf({ endpoint: { id }, origin }: EndpointState) {
+  return { id, origin }
 }
 
 function factsOf(
@@ -127,7 +126,8 @@ function nextProbeText({ atMs, ofNewMs }: NextProbe, nowMs: number): Part {
   return atMs <= ofNewMs ? relativeTime(atMs, nowMs) : html`${relativeTime(atMs, nowMs)}; an event of another parcel ${ofNew}`
 }
 
-function failureTable({ to, nowMs }: Visit, failures: readonly FailureGroup[]): Markup | null {
+function failureTable(visit: Visit, { failures, ...state }: InspectedEndpoint): Markup | null {
+  const { to, nowMs } = visit
   if (failures.length === 0) return null
   return html`<h2>What it answered</h2>
 <p class="dim">Failed attempts of the last 30 days, grouped by equal answers.</p>
@@ -143,12 +143,13 @@ ${table({
   ],
   rows: failures.map((failure) => {
     const text = receivedText(failure.answerStart)
+    const words = wordFailure(failure, state.endpoint.url, extentOf(state, failure))
     return [
       failure.status === null ? html`<span class="keep">no answer</span>` : String(failure.status),
       countText(failure.count),
       timeInTable(failure.firstAtMs, nowMs),
       timeInTable(failure.lastAtMs, nowMs),
-      html`<span class="answer">${failure.status === null ? answerWord(failure) : text === '' ? '(no body)' : text}</span>`,
+      html`<span class="answer">${failure.status === null ? answerWord(failure) : text === '' ? '(no body)' : text}</span><small>${remedyOf(visit, words, webhookOf(state))}</small>`,
       link(to`/deliveries/${failure.deliveryId}`, `Delivery ${failure.deliveryId}`),
     ]
   }),
@@ -223,14 +224,4 @@ function stopSection({ to }: Visit, state: EndpointView): Markup {
 ${state.disabled === null || isInTrouble(state) ? html`<details><summary>Disable</summary><p>${state.disabled === null ? 'Nothing more is sent.' : 'It stays disabled, and is no problem any more.'} Its events wait, and are sent when you enable it again.</p>${actionButton(to`/webhooks/${id}/disable`, `Disable ${name}`, 'danger')}</details>` : null}
 <details><summary>Remove</summary><form class="form" method="post" action="${to`/webhooks/${id}/remove`.path}"><p>${waiting === 0 ? 'Nothing waits for it.' : html`The ${events} that ${waiting === 1 ? 'waits is' : 'wait are'} cancelled. They stay listed, and can be replayed to another webhook.`} Its key is destroyed.</p>
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Remove ${name}${waiting === 0 ? null : ` and cancel ${events}`}</button></p></form></details></section>`
-}
-
-function noteOf(visit: Visit, said: WebhookSaid, view: InspectedEndpoint): Markup | null {
-  if (said === null) return null
-  const { url } = view.endpoint
-  const { result } = said
-  if (result.kind === 'accepted') return testNote(result)
-  const status = result.kind === 'rejected' ? result.status : null
-  const failure = { status, reason: result.kind === 'failed' ? result.reason : null, answerStart: new Uint8Array() }
-  return testNote(result, html`${explainFailure(failure, url, true)} ${editUrl(visit, view, failure)}`)
 }
