@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { type Config, ConfigError } from '../config/config.ts'
-import { readCertificates } from '../config/named-file.ts'
 import { CHECK_NAMES, type CheckLine, type CheckName, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
 import { systemCode } from '../domain/errors.ts'
 import { describeFailure } from '../domain/system-reason.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, listOf, lookForRelay, openRelay, textOf } from './asking/ask-relay.ts'
+import { addressOf } from './asking/configured-relay.ts'
 import { openConfig } from './config/config-file.ts'
 import { compareKeys } from './endpoints/compare-keys.ts'
 import { EXIT } from './exit-codes.ts'
@@ -39,8 +39,7 @@ interface Asked {
 async function check(options: CheckOptions, asked: Asked): Promise<readonly CheckLine[]> {
   const file = await readFile(options.config)
   if (asked.isGiven) return await checkAt(options, file, asked)
-  if ('config' in file)
-    return await checkAt({ ...options, url: internalUrl(file.config), pinned: ownCertificate(file.config) }, file, asked)
+  if ('config' in file) return await checkAt({ ...options, ...addressOf(file.config) }, file, asked)
   const lines = await checkAt(options, file, asked)
   return lines.map((line) => (line.name === 'relay' ? { ...line, message: `${line.message} ${assumed(options)}` } : line))
 }
@@ -132,23 +131,6 @@ function readLine(line: unknown): CheckLine | null {
 
 const STATES = ['ok', 'warning', 'failed', 'skipped'] as const satisfies readonly CheckState[]
 const WORDS: Readonly<Record<CheckState, string>> = { ok: 'ok', warning: 'WARN', failed: 'FAIL', skipped: '-' }
-
-/** Returns the address at which this machine reaches a relay with this config. */
-function internalUrl({ listen: { internal } }: Config): string {
-  const host = internal.host === '0.0.0.0' ? '127.0.0.1' : internal.host === '::' ? '::1' : internal.host
-  return `${internal.tls === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${internal.port}`
-}
-
-/** Reads the certificate that the relay shows to this machine. It may be for another host name. Undefined: no TLS, or no readable file. */
-function ownCertificate({ listen: { internal } }: Config): string | undefined {
-  try {
-    const chain = internal.tls === null ? '' : readCertificates('listen.internal.tls.certFile', internal.tls.certFile)
-    // The first certificate of a chain is the relay's own. Do not trust the others: that would trust every certificate that they sign.
-    return /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/.exec(chain)?.[0]
-  } catch {
-    return undefined
-  }
-}
 
 function present(lines: readonly CheckLine[]): string {
   const names = lines.map(({ name, subject }) => `${name.replace('_', ' ')}${subject === null ? '' : ` ${subject}`}`)

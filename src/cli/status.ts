@@ -10,14 +10,23 @@ import {
   relayAddress,
   textOf,
 } from './asking/ask-relay.ts'
+import { addressOf } from './asking/configured-relay.ts'
+import { openConfig, readConfig } from './config/config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { age } from './terminal/ages.ts'
 import { paint, plain, type Tone } from './terminal/table.ts'
 
+interface StatusOptions extends ClientOptions {
+  readonly config: string
+}
+
 export function statusCommand(): Command {
   const command = new Command('status')
     .description('say whether everything works and, if not, what to do; exits with 1 if there is a problem that cannot wait')
-    .action(async (options: ClientOptions) => {
+    .option('--config <file>', 'the config file, which names the address of the relay', 'config/relay.yaml')
+    .action(async (given: StatusOptions, self: Command) => {
+      const options = await addressed(given, self)
+      if (options === null) return
       const ask = await openRelay(options)
       const answer = await ask('GET', '/relay/overview')
       if (answer.status !== 200) return fail(describeProblem(answer))
@@ -25,6 +34,17 @@ export function statusCommand(): Command {
       if (listOf(answer.body, 'problems').some((problem) => !isWarning(problem))) process.exitCode = EXIT.failed
     })
   return addRelayOptions(command)
+}
+
+/**
+ * Takes the address of the relay from the config file, as `check` does, unless an address was given. A file that was not given need not exist, because
+ * the relay may run on another machine. Null: the file that was given cannot be used, and the command has failed.
+ */
+async function addressed(options: StatusOptions, self: Command): Promise<ClientOptions | null> {
+  if (self.getOptionValueSource('url') !== 'default') return options
+  const isGiven = self.getOptionValueSource('config') !== 'default'
+  const config = isGiven ? await readConfig(options.config) : await openConfig(options.config).catch(() => null)
+  return config === null ? (isGiven ? null : options) : { ...options, ...addressOf(config) }
 }
 
 function isWarning(problem: unknown): boolean {

@@ -1,4 +1,4 @@
-import { renameSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startWorld } from '../faults/world.ts'
@@ -7,7 +7,7 @@ import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
-import { commandsOf } from '../support/relay/run-command.ts'
+import { commandsOf, operatorEnv, runCommand } from '../support/relay/run-command.ts'
 
 test('status shows the verdict first, then each problem with what to do, and exits with 1', async () => {
   const receiver = await receiverOfTest()
@@ -127,4 +127,26 @@ test('status says how many of the pushes that got 503 have come again', async ()
   const { stdout } = await run('status')
   expect(stdout).toMatch(/^ +come again +2 pushes that were answered with 503 from \S+Z until \S+Z: all have come again$/m)
   expect(stdout).not.toMatch(/^Pushes were answered with 503/m)
+})
+
+test('status finds the relay by the address in a config file, as check does', async () => {
+  const relay = await relayOfTest()
+  const { RELAY_URL: _, ...env } = operatorEnv(relay)
+  const config = join(relay.folder, 'relay.yaml')
+  // The port of a test is free only at its start, so the file gets it afterwards.
+  writeFileSync(
+    config,
+    readFileSync(config, 'utf8').replace(
+      /internal:\n(.*)host: 127.0.0.1\n.*port: 0/,
+      `internal:\n$1host: 127.0.0.1\n$1port: ${new URL(relay.internalUrl).port}`,
+    ),
+  )
+  const found = await runCommand(['status', '--config', config], env)
+  expect([found.stderr, found.stdout]).toEqual(['', expect.stringMatching(/^Ready: /)])
+  const missing = join(relay.folder, 'none.yaml')
+  const lost = await runCommand(['status', '--config', missing], env)
+  expect([lost.code, lost.stdout, lost.stderr]).toEqual([1, '', expect.stringContaining(`${missing}:1:1 the config file cannot be read`)])
+  // An address that is given counts.
+  const given = await runCommand(['status', '--config', missing, '--url', relay.internalUrl], env)
+  expect([given.code, given.stdout]).toEqual([0, expect.stringMatching(/^Ready: /)])
 })

@@ -6,9 +6,11 @@ export interface SettingOptions {
   readonly status?: readonly string[] | false
   readonly detailedStatus?: readonly string[] | false
   readonly distributionType?: readonly string[] | false
+  readonly displayToConsumer?: 'yes' | 'no' | false
   readonly backfill?: boolean
   readonly rate?: number | false
   readonly concurrency?: number | false
+  readonly schedule?: readonly string[] | false
   readonly signature?: string
   readonly refusals?: string
   readonly header?: readonly string[]
@@ -21,9 +23,16 @@ export function addSettingOptions(command: Command): Command {
     .option('--status <value>', 'only events with this status; may be repeated', each)
     .option('--detailed-status <value>', 'only events with this detailed status; may be repeated', each)
     .option('--distribution-type <value>', 'only events of parcels with this distribution type; may be repeated', each)
+    .addOption(
+      new Option('--display-to-consumer <which>', 'only events that consumers may see, or only those that they may not').choices([
+        'yes',
+        'no',
+      ]),
+    )
     .option('--backfill', 'also push what happened before the endpoint began, which polls of newly known parcels find')
     .option('--rate <number>', 'attempts per second at most', positiveNumber)
     .option('--concurrency <count>', 'attempts at the same time at most', wholeNumber)
+    .option('--schedule <waits>', 'the waits between attempts, such as 5s,5m,30m', (waits: string) => waits.split(','))
     .addOption(new Option('--signature <kind>', 'how pushes are signed').choices(['carrier', 'standard-webhooks']))
     .addOption(
       new Option('--refusals <what>', 'when a push is refused: let its parcel’s later pushes wait, or skip the refused one').choices([
@@ -35,12 +44,18 @@ export function addSettingOptions(command: Command): Command {
 }
 
 /** Returns the filters that the user gave; null: any value passes. */
-export function filtersIn({ status, detailedStatus, distributionType }: SettingOptions): object {
-  return defined({ status: orNull(status), detailedStatus: orNull(detailedStatus), distributionType: orNull(distributionType) })
+export function filtersIn({ status, detailedStatus, distributionType, displayToConsumer: shown }: SettingOptions): object {
+  const displayToConsumer = typeof shown === 'string' ? shown === 'yes' : orNull(shown)
+  return defined({
+    status: orNull(status),
+    detailedStatus: orNull(detailedStatus),
+    distributionType: orNull(distributionType),
+    displayToConsumer,
+  })
 }
 
-export function ratesIn({ backfill, rate, concurrency, signature, refusals }: SettingOptions): object {
-  return defined({ backfill, rate: orNull(rate), concurrency: orNull(concurrency), signature, refusals })
+export function ratesIn({ backfill, rate, concurrency, schedule, signature, refusals }: SettingOptions): object {
+  return defined({ backfill, rate: orNull(rate), concurrency: orNull(concurrency), schedule: orNull(schedule), signature, refusals })
 }
 
 function orNull<Value>(given: Value | false | undefined): Value | null | undefined {
