@@ -98,7 +98,11 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     findQueued: (request) => findQueued(session, request),
     listRestores: () => listRestores(session),
     listLeftStores: () => listLeftStores(session),
-    listDamaged: async () => [...(await listDamagedEndpoints(session)), ...(await listDamagedJobs(session))],
+    listDamaged: async () => [
+      ...(await listDamagedEndpoints(session)).map(({ name }) => `endpoint "${name}"`),
+      ...(await listDamagedJobs(session)),
+    ],
+    listDamagedEndpoints: () => listDamagedEndpoints(session),
     listJobs: (query) => listJobs(session, query),
     findJob: (id) => findJob(session, id),
     listOperatorEvents: (query) => listOperatorEvents(session, query),

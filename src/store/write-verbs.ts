@@ -22,7 +22,7 @@ import {
 } from './admin/troubles.ts'
 import { cancelRemoved, findGone, findOvertaken } from './delivery/deliveries.ts'
 import { countWaiting } from './delivery/endpoint-backlogs.ts'
-import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
+import { listDamagedEndpoints, removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
 import { noteFailures } from './delivery/failures.ts'
 import { prunedTo, recordedAt } from './delivery/feed.ts'
 import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
@@ -196,6 +196,7 @@ function pollingVerbs({ session, parcels, leases }: WriteParts) {
 function endpointVerbs({ session, endpoints }: WriteParts) {
   return {
     listEndpoints: endpoints.list,
+    listDamagedEndpoints: () => listDamagedEndpoints(session),
     reserveEndpoint: (nowMs) => reserveEndpoint(session, nowMs),
     // This is for a store that only one process uses. PostgreSQL overrides it.
     endpointsConfigured: async () => ({ names: [], latestAtMs: null }),

@@ -9,10 +9,11 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { push, type Sections } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { commandsOf } from '../support/relay/run-command.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { onlyLong } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
-import { pruneStoredFeed } from '../support/store/stored-rows.ts'
+import { changeStoredRows, pruneStoredFeed } from '../support/store/stored-rows.ts'
 
 const GIVEN = 'canary-key-given-by-the-operator'
 
@@ -264,4 +265,21 @@ test('every route that sets a key refuses keys that the Standard Webhooks librar
   expect(await operate('PATCH', path, plain)).toMatchObject(refused)
   expect(await operate('POST', `${path}/rotate`, plain)).toMatchObject(refused)
   expect((await operate('GET', path)).body).toMatchObject(signature)
+})
+
+test('S21: a name that a damaged endpoint has is refused with the remedy, which works', async () => {
+  const { operate, internalUrl, databasePath } = await share()
+  const settings = { name: 'shop', url: 'http://127.0.0.1:9/' }
+  const { id } = (await operate('POST', '/relay/endpoints', settings)).body
+  await changeStoredRows(databasePath, "update endpoint set settings = '{' where id = ?", Number(id))
+  const refused = await operate('POST', '/relay/endpoints', settings)
+  const remedy = `parcel-relay endpoints remove ${String(id)} --yes`
+  expect([refused.status, refused.body.detail]).toEqual([
+    409,
+    expect.stringContaining(`"${remedy}" (DELETE /relay/endpoints/${String(id)})`),
+  ])
+  const removed = await commandsOf({ internalUrl })('endpoints', 'remove', String(id), '--yes')
+  expect([removed.code, removed.stderr]).toEqual([0, ''])
+  expect((await operate('POST', '/relay/endpoints', settings)).status).toBe(201)
+  expect((await operate('DELETE', `/relay/endpoints/${String(id)}`)).status).toBe(404)
 })

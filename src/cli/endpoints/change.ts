@@ -9,13 +9,18 @@ import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts
 type Act<Options> = (ask: AskRelay, endpoint: FoundEndpoint, options: Options) => Promise<void>
 
 /** Creates a command whose argument is one endpoint, by name or id. */
-function aboutOne<Options extends ClientOptions>(name: string, description: string, act: Act<Options>): Command {
+function aboutOne<Options extends ClientOptions>(
+  name: string,
+  description: string,
+  act: Act<Options>,
+  find: (ask: AskRelay, nameOrId: string, options: Options) => Promise<FoundEndpoint> = findEndpoint,
+): Command {
   return new Command(name)
     .description(description)
     .argument('<endpoint>', 'its name or id')
     .action(async (nameOrId: string, options: Options) => {
       const ask = await openRelay(options)
-      await act(ask, await findEndpoint(ask, nameOrId), options)
+      await act(ask, await find(ask, nameOrId, options), options)
     })
 }
 
@@ -97,14 +102,28 @@ export function testCommand(): Command {
   return addRelayOptions(command)
 }
 
+interface RemoveOptions extends ClientOptions {
+  readonly yes?: boolean
+}
+
 export function removeCommand(): Command {
   const description = 'remove it, with what waits for it; without --yes only says what would go'
-  const command = aboutOne<ClientOptions & { readonly yes?: boolean }>('remove', description, async (ask, { id, name, body }, options) => {
+  const act: Act<RemoveOptions> = async (ask, { id, name, body }, options) => {
     if (options.yes !== true)
       return print(options, body, `${waitingFor(body)} for ${name} would be cancelled. Nothing was removed. Say --yes to remove it.`)
     const answer = await ask('DELETE', `/relay/endpoints/${id}`)
     if (answer.status !== 204) return fail(describeProblem(answer))
     print(options, { id, name, removed: true }, `${name} is removed.`)
-  }).option('--yes', 'remove it; without it nothing is changed')
+  }
+  const command = aboutOne<RemoveOptions>('remove', description, act, findToRemove).option(
+    '--yes',
+    'remove it; without it nothing is changed',
+  )
   return addRelayOptions(command)
+}
+
+/** The relay does not show an endpoint whose row is damaged, but removes it by its id. */
+async function findToRemove(ask: AskRelay, nameOrId: string, { yes }: RemoveOptions): Promise<FoundEndpoint> {
+  if (yes !== true || !/^\d{1,15}$/.test(nameOrId)) return await findEndpoint(ask, nameOrId)
+  return await findEndpoint(ask, nameOrId).catch(() => ({ id: nameOrId, name: `endpoint ${nameOrId}`, body: null }))
 }

@@ -127,11 +127,12 @@ export interface EndpointChangeRequest {
 export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: string } | { readonly kind: 'end' }
 
 /**
- * The result of an edit. `unknown`: there is no such endpoint. `name_taken`: another endpoint has the name. `read_only`: the endpoint is
+ * The result of an edit. `unknown`: there is no such endpoint. `name_taken`: another endpoint has the name. `name_damaged`: one whose row is damaged has it. `read_only`: the endpoint is
  * defined in the config file. `not_rotating`: no key is being replaced. `too_many_headers`: more fixed headers than an endpoint may have.
  */
 export type EndpointEdit =
   | { readonly kind: 'done'; readonly state: EndpointState }
+  | { readonly kind: 'name_damaged'; readonly damagedId: string }
   | { readonly kind: 'unknown' | 'name_taken' | 'read_only' | 'not_rotating' | 'too_many_headers' }
   /** The endpoint cannot start at `from`: events before `oldest` are no longer kept, or no event has a sequence above `last`. */
   | { readonly kind: 'from_gone'; readonly oldest: number }

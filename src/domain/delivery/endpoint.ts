@@ -31,6 +31,9 @@ export interface Endpoint {
   readonly headers: readonly string[]
 }
 
+/** An endpoint whose row in the store is damaged. It is left out of every list, but still has its name. */
+export type DamagedEndpoint = Pick<Endpoint, 'id' | 'name'>
+
 export type EndpointSettings = Omit<Endpoint, 'id'>
 
 /** A change of settings; absent or undefined members stay as they are. */

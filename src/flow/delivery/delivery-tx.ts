@@ -9,6 +9,7 @@ import type {
   QueuedFeed,
   Settled,
 } from '../../domain/delivery/dispatch-round.ts'
+import type { DamagedEndpoint } from '../../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { FailureNote } from '../../domain/delivery/failure-group.ts'
@@ -32,6 +33,8 @@ export interface DeliveryTx {
   readFeedEntries(request: FeedEntriesRequest): Promise<FeedEntries>
   /** All endpoints that are not removed. */
   listEndpoints(): Promise<readonly EndpointState[]>
+  /** The endpoints that `listEndpoints` leaves out, because their rows are damaged. */
+  listDamagedEndpoints(): Promise<readonly DamagedEndpoint[]>
   /** Reserves an id for a new endpoint. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Saves an endpoint, or adds it if its id is '' or reserved. Returns the id. */

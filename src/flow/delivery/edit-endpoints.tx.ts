@@ -28,20 +28,21 @@ import { firstUnqueuedSequence, type StartTx, startPosition } from './start-posi
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'resealEndpoint' | 'removeEndpoint'>
 
-export type EditTx = AuditTx & StartTx & Pick<WriteTx, 'listEndpoints' | 'removeEndpoint' | 'reserveEndpoint' | 'saveEndpoint'>
+export type EditTx = AuditTx &
+  StartTx &
+  Pick<WriteTx, 'listEndpoints' | 'listDamagedEndpoints' | 'removeEndpoint' | 'reserveEndpoint' | 'saveEndpoint'>
 
 /** The verbs behind the API that add, change and remove endpoints (DOMAIN 7.4). */
 export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints {
   const edit = inSequence(store)
-  const isNameTaken = async (tx: Pick<EditTx, 'listEndpoints'>, name: string, byOtherThan: string) =>
-    (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
 
   return {
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
     addEndpoint: ({ id, settings, key, headers = {}, from, nowMs, ...order }) =>
       edit(async (tx) => {
-        if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
+        const conflict = await nameConflict(tx, settings.name, id)
+        if (conflict !== null) return conflict
         const start = await startPosition(tx, from, nowMs)
         if (start.kind !== 'ok') return start
         const firstSequence = await firstUnqueuedSequence(tx, start.queuedTo)
@@ -69,7 +70,8 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
         if (state === undefined) return { kind: 'unknown' }
         if (state.origin !== 'managed' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
         const { name } = request.change
-        if (name !== undefined && (await isNameTaken(tx, name, request.id))) return { kind: 'name_taken' }
+        const conflict = name === undefined ? null : await nameConflict(tx, name, request.id)
+        if (conflict !== null) return conflict
         const keys = keysAfter(state.keys, request)
         if (keys === 'not_rotating') return { kind: 'not_rotating' }
         if (Object.keys(keys?.headers ?? {}).length > FIXED_HEADERS_MAX) return { kind: 'too_many_headers' }
@@ -88,14 +90,14 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
       }),
 
     removeEndpoint: ({ id, nowMs, ...order }) =>
-      edit(async (tx): Promise<EndpointEdit> => {
+      edit(async (tx) => {
         const state = await find(tx, id)
-        if (state === undefined) return { kind: 'unknown' }
+        if (state === undefined && !(await tx.listDamagedEndpoints()).some((damaged) => damaged.id === id)) return { kind: 'unknown' }
         // An endpoint of the config file cannot be removed, because the next start would add it again.
-        if (state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
+        if (state !== undefined && state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
         audit(tx, order)
-        return { kind: 'done', state }
+        return { kind: 'done' }
       }),
   }
 }
@@ -108,6 +110,13 @@ function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Prom
     last = turn.catch(() => undefined)
     return turn
   }
+}
+
+/** Null: the endpoint can have this name. */
+async function nameConflict(tx: EditTx, name: string, id: string): Promise<EndpointEdit | null> {
+  if ((await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== id)) return { kind: 'name_taken' }
+  const damaged = (await tx.listDamagedEndpoints()).find((one) => one.name === name)
+  return damaged === undefined ? null : { kind: 'name_damaged', damagedId: damaged.id }
 }
 
 async function find(tx: Pick<EditTx, 'listEndpoints'>, id: string): Promise<EndpointState | undefined> {

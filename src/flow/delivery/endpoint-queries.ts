@@ -1,3 +1,4 @@
+import type { DamagedEndpoint } from '../../domain/delivery/endpoint.ts'
 import { keysAt, type SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import { type EndpointSearch, type EndpointState, searchEndpoints } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -7,7 +8,7 @@ import type { SignerOf } from './dispatching/send-delivery.ts'
 import { type EndpointView, type InspectedEndpoint, inspectEndpoint, viewEndpoints } from './endpoint-view.ts'
 
 export interface EndpointQueriesPorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'hasProbe' | 'lastFailures' | 'listFailures'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDamagedEndpoints' | 'countBacklog' | 'hasProbe' | 'lastFailures' | 'listFailures'>
   readonly signerOf: SignerOf
   /** Where the config takes the key of an endpoint from; null: the key is not in the config, or is written there as text. */
   readonly keyOriginOf: (state: EndpointState) => SecretOrigin | null
@@ -40,6 +41,8 @@ export interface EndpointLists {
 export interface EndpointQueries extends EndpointLists {
   /** Throws `not_found`. */
   stateOf(id: string): Promise<EndpointState>
+  /** Finds an endpoint even if its row is damaged. Throws `not_found`. */
+  namedAs(id: string): Promise<DamagedEndpoint>
   /** Returns the state without keys that are no longer valid. */
   asItStands(state: EndpointState): EndpointState
 }
@@ -60,6 +63,7 @@ export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: E
   return {
     asItStands,
     stateOf,
+    namedAs: async (id) => (await reads.listDamagedEndpoints()).find((one) => one.id === id) ?? (await stateOf(id)).endpoint,
     states: all,
     async find(id) {
       const [state, nowMs] = [await stateOf(id), clock.now()]

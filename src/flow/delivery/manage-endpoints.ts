@@ -77,7 +77,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   const { write, reads, vault, clock } = ports
   const warningsAbout = createFilterWarnings(reads)
 
-  const { stateOf, asItStands, ...queries } = createEndpointQueries(ports)
+  const { stateOf, asItStands, namedAs, ...queries } = createEndpointQueries(ports)
 
   const orderOf = (by: Actor, action: ActionName, endpoint: Pick<Endpoint, 'id' | 'name'>, detail: object = {}) =>
     auditedOrder({ by, action, atMs: clock.now() }, endpoint, detail)
@@ -144,8 +144,8 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       return { state: await viewEndpoint(reads, state, clock.now()), sharedKey, warnings }
     },
     async remove(id, by) {
-      const { endpoint } = await stateOf(id)
-      done(await write.removeEndpoint({ id, nowMs: clock.now(), action: orderOf(by, 'endpoint.removed', endpoint) }))
+      const action = orderOf(by, 'endpoint.removed', await namedAs(id))
+      removed(await write.removeEndpoint({ id, nowMs: clock.now(), action }))
       ports.review()
     },
     async test(id, by) {
@@ -187,9 +187,17 @@ function withoutQuery(url: string): string {
 }
 
 function done(edit: EndpointEdit): EndpointState {
-  if (edit.kind === 'done') return edit.state
+  return edit.kind === 'done' ? edit.state : refuse(edit)
+}
+
+function removed({ kind }: Awaited<ReturnType<WriteSide['removeEndpoint']>>): void {
+  if (kind !== 'done') refuse({ kind })
+}
+
+function refuse(edit: Exclude<EndpointEdit, { kind: 'done' }>): never {
   if (edit.kind === 'unknown') return unknownEndpoint()
   if (edit.kind === 'name_taken') throw new AppError('endpoint_exists', 'Another endpoint has this name: choose one that is not taken.')
+  if (edit.kind === 'name_damaged') throw new AppError('endpoint_exists', explainDamaged(edit.damagedId))
   if (edit.kind === 'from_gone') throw new AppError('feed_gone', `from: ${explainStart(edit)}`, { facts: { oldestSequence: edit.oldest } })
   if (edit.kind === 'from_ahead') throw wrongInput('body', 'from', `from: ${explainStart(edit)}`)
   if (edit.kind === 'too_many_headers') throw wrongInput('body', 'headers', `headers: an endpoint may have at most ${FIXED_HEADERS_MAX}.`)
@@ -200,4 +208,8 @@ function done(edit: EndpointEdit): EndpointState {
     )
   }
   throw new AppError('endpoint_read_only', 'This endpoint is defined in the config file: change it there, and reload.')
+}
+
+function explainDamaged(id: string): string {
+  return `An endpoint whose row in the store is damaged has this name. Choose another name; or remove it, which cancels what waits for it: "parcel-relay endpoints remove ${id} --yes" (DELETE /relay/endpoints/${id}); or define an endpoint of this name in the config and reload, which takes over what waits.`
 }

@@ -11,6 +11,7 @@ import type {
   RetryOutcome,
 } from '../../domain/delivery/delivery-list.ts'
 import type { DeliveryRules, DispatchRound, DispatchRoundReport, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
+import type { DamagedEndpoint } from '../../domain/delivery/endpoint.ts'
 import type {
   AddedEndpoint,
   ConfiguredEndpoint,
@@ -75,8 +76,10 @@ export interface DeliveryWrites {
   changeEndpoint(request: EndpointChangeRequest & Audited): Promise<EndpointEdit>
   /** Replaces sealed keys by the same keys, sealed again, except keys that were changed meanwhile. Returns whether any was replaced. */
   resealEndpoint(request: { readonly id: string; readonly replacements: ReadonlyMap<string, string> }): Promise<boolean>
-  /** Removes a managed endpoint. `cancelRemoved` then cancels its waiting deliveries. */
-  removeEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
+  /** Removes a managed endpoint, or a damaged one. `cancelRemoved` then cancels its waiting deliveries. */
+  removeEndpoint(
+    request: Audited & { readonly id: string; readonly nowMs: number },
+  ): Promise<{ readonly kind: 'done' | 'unknown' | 'read_only' }>
   /** Queues a batch of ended deliveries again, under the same event ids. Null: nothing can be queued for the endpoint now. */
   replayDeliveries(request: ReplayRequest & Audited): Promise<ReplayedBatch | null>
   /** Marks a batch of deliveries of removed endpoints as cancelled. `isDone`: none is left. */
@@ -106,6 +109,8 @@ export interface DeliveryReads {
   listEventValues(): Promise<readonly EventValue[]>
   /** All endpoints that are not removed, in the order in which they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
+  /** The endpoints that `listEndpoints` leaves out. */
+  listDamagedEndpoints(): Promise<readonly DamagedEndpoint[]>
   /** An endpoint's groups of equal failures. Leaves out groups without a failure since `sinceMs`. The latest comes first. */
   listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
   /** The group with the last failure of each endpoint, by the endpoint's id. */

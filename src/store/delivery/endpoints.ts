@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../domain/delivery/endpoint.ts'
+import type { DamagedEndpoint, Endpoint } from '../../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys, isReadableEndpoint } from '../codec.ts'
@@ -82,7 +82,11 @@ const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
 
 const everyId = statement()((db) => db.selectFrom('endpoint').select('id').orderBy('id'))
 const named = statement<{ name: string }>()((db, p) =>
-  db.selectFrom('endpoint').select(['id', 'settings', 'sealed_keys']).where('name', '=', p.name).where('removed_at_ms', 'is', null),
+  db
+    .selectFrom('endpoint')
+    .select(['id', 'settings', 'sealed_keys', 'began_at_ms'])
+    .where('name', '=', p.name)
+    .where('removed_at_ms', 'is', null),
 )
 
 /** Inserts a row that counts as removed until the endpoint is saved. So if the process crashes before that, no endpoint shows up. */
@@ -99,14 +103,13 @@ export async function listEndpointIds(session: Session): Promise<readonly number
   return (await session.all(everyId, {})).map(({ id }) => id)
 }
 
-/** Lists the endpoints. Leaves out an endpoint whose row is damaged: its deliveries wait until it is added again. */
+/** Lists the endpoints. Leaves out an endpoint whose row is damaged: its deliveries wait until a config names it, or it is removed. */
 export async function listEndpoints(session: Session): Promise<readonly EndpointState[]> {
   return (await session.all(standing, {})).filter(isReadableEndpoint).map(decodeEndpoint)
 }
 
-/** Lists the damaged rows of endpoints, for the log. */
-export async function listDamagedEndpoints(session: Session): Promise<readonly string[]> {
-  return (await session.all(standing, {})).filter((row) => !isReadableEndpoint(row)).map(({ name }) => `endpoint "${name}"`)
+export async function listDamagedEndpoints(session: Session): Promise<readonly DamagedEndpoint[]> {
+  return (await session.all(standing, {})).filter((row) => !isReadableEndpoint(row)).map(({ id, name }) => ({ id: String(id), name }))
 }
 
 export async function reserveEndpoint(session: Session, nowMs: number): Promise<string> {
@@ -138,16 +141,16 @@ export function encodeEndpoint(state: EndpointState): EndpointColumns {
 export async function saveEndpoint(session: Session, state: EndpointState): Promise<Endpoint['id']> {
   const { endpoint } = state
   const columns = encodeEndpoint(state)
-  const id = endpoint.id === '' ? await damagedIdOf(session, endpoint.name) : endpoint.id
-  if (id === null) return idOf(await session.all(insertEndpoint, columns))
-  session.enqueueWrite(updateEndpoint, { ...columns, id: Number(id) })
-  return id
+  const row = endpoint.id === '' ? await damagedRow(session, endpoint.name) : { id: Number(endpoint.id) }
+  if (row === null) return idOf(await session.all(insertEndpoint, columns))
+  session.enqueueWrite(updateEndpoint, { ...columns, ...row })
+  return String(row.id)
 }
 
-/** An endpoint of the config that has the name of a damaged row takes over the row, with its deliveries. */
-async function damagedIdOf(session: Session, name: string): Promise<string | null> {
+/** An endpoint of the config that has the name of a damaged row takes over the row, with its deliveries and the time at which it began. */
+async function damagedRow(session: Session, name: string): Promise<{ readonly id: number; readonly beganAtMs: number } | null> {
   const [row] = await session.all(named, { name })
-  return row === undefined || isReadableEndpoint(row) ? null : String(row.id)
+  return row === undefined || isReadableEndpoint(row) ? null : { id: row.id, beganAtMs: row.began_at_ms }
 }
 
 const updateHealth = statement<HealthColumns & { id: number }>()((db, p) =>

@@ -49,6 +49,7 @@ export interface DeliveryPorts {
     | 'listFailures'
     | 'listStatuses'
     | 'listEventValues'
+    | 'listDamagedEndpoints'
     | 'listDeliveries'
     | 'findDelivery'
     | 'countReplayable'

@@ -99,10 +99,27 @@ describe.each(engines)('what an erasure changes on $name', (engine) => {
     expect(await reads.listEndpoints()).toEqual([])
     expect(await reads.listDamaged()).toEqual(['endpoint "one"'])
     expect(await reads.retentionState()).toEqual({ pass: null, last: null })
-    await writes.syncEndpoints([{ ...endpointSettings, name: 'one' }], NOON, null, true)
+    await writes.syncEndpoints([{ ...endpointSettings, name: 'one' }], NOON + 1000, null, true)
     expect(await reads.listEndpoints()).toMatchObject([
-      { endpoint: { id: added, name: 'one' }, origin: 'config', health: { failedParcels: [] } },
+      { endpoint: { id: added, name: 'one' }, origin: 'config', beganAtMs: NOON, health: { failedParcels: [] } },
     ])
     expect(await reads.listDamaged()).toEqual([])
+  })
+
+  test('S21: an endpoint cannot have the name of a damaged one until that is removed', async () => {
+    const { path, writes, reads } = await openErasures(engine)
+    const damaged = await addEndpoint(writes, NOON, { name: 'one' })
+    const other = await addEndpoint(writes, NOON, { name: 'other' })
+    await changeStoredRows(path, `update endpoint set settings = '{"url":(erased)}' where id = ?`, Number(damaged.id))
+    const add = async () => {
+      const id = await writes.reserveEndpoint(NOON)
+      return await writes.addEndpoint({ id, settings: { ...endpointSettings, name: 'one' }, key: 'sealed', from: null, nowMs: NOON })
+    }
+    const rename = () => writes.changeEndpoint({ id: other.id, change: { name: 'one' }, key: null, nowMs: NOON })
+    for (const edit of [add, rename]) expect(await edit()).toEqual({ kind: 'name_damaged', damagedId: damaged.id })
+    expect((await writes.removeEndpoint({ id: damaged.id, nowMs: NOON })).kind).toBe('done')
+    expect((await writes.removeEndpoint({ id: damaged.id, nowMs: NOON })).kind).toBe('unknown')
+    expect((await add()).kind).toBe('done')
+    expect((await reads.listEndpoints()).map(({ endpoint }) => endpoint.name)).toEqual(['other', 'one'])
   })
 })

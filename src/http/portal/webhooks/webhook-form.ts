@@ -138,7 +138,7 @@ export function startOf({ from }: WebhookFields): string | number {
 /** Returns the mistakes by field. Null: the error is not about a field of the form. */
 export function fieldErrors(error: unknown): FieldErrors | null {
   if (!(error instanceof AppError)) return null
-  if (error.code === 'endpoint_exists') return { name: 'A webhook of this name exists.' }
+  if (error.code === 'endpoint_exists') return { name: error.message }
   if (error.code === 'feed_gone') return { from: error.message }
   const errors = error.facts?.errors
   if (error.code !== 'bad_request' || !Array.isArray(errors)) return null
