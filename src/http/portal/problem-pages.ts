@@ -5,14 +5,15 @@ import type { Log } from '../../flow/ports.ts'
 import { EdgeError, statusOf } from '../server/errors.ts'
 import { traceOf } from '../server/trace-id.ts'
 import { buttonLink } from './addresses.ts'
-import { html, type Markup } from './html.ts'
+import { html, type Markup, type Part } from './html.ts'
 import { renderBare, renderPage, type View } from './layout.ts'
 import { crumbs, headline } from './parts.ts'
 import type { Person } from './session.ts'
+import { sentenceOnPage } from './words.ts'
 
 interface Problem {
   readonly title: string
-  readonly lead: string
+  readonly lead: Part
   readonly help: Markup | null
 }
 
@@ -43,11 +44,11 @@ ${problem.help}`
 function describe(
   status: number,
   error: unknown,
-  { view: { to }, ctx, instance }: { readonly view: View; readonly ctx: Context; readonly instance: string },
+  { view: { to, nowMs }, ctx, instance }: { readonly view: View; readonly ctx: Context; readonly instance: string },
 ): Problem {
   const again =
     ctx.method === 'GET' ? html`<p><a class="btn" href="">Try again</a></p>` : html`<p>${buttonLink(to`/`, 'Go to the start')}</p>`
-  const detail = error instanceof AppError || error instanceof EdgeError ? error.message : ''
+  const detail = error instanceof AppError || error instanceof EdgeError ? sentenceOnPage(error.message, nowMs) : null
   if (status === 403) return { title: 'Not allowed', lead: detail, help: html`<p>${buttonLink(to`/`, 'Go to the start')}</p>` }
   if (status === 404) {
     const find = html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels"><div><label for="find">Tracking number or tracking id</label><input id="find" name="query" type="search" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Find</button></div></form>`

@@ -23,6 +23,7 @@ import { problemPage } from './problem-pages.ts'
 import { refuseOtherSites } from './same-site.ts'
 import type { Person, SessionSettings, Sessions } from './session.ts'
 import { type FieldErrors, fieldErrors } from './webhooks/webhook-form.ts'
+import { sentenceOnPage } from './words.ts'
 
 export interface ServePageOptions {
   readonly settings: () => SessionSettings & { readonly publicOrigin: string | null }
@@ -84,7 +85,7 @@ export function createServePage(options: ServePageOptions, pages: PageTable, vie
     if (!isMistake || ctx.method !== 'POST') return null
     const errors = fieldErrors(error) ?? {}
     const said = Object.values(errors)
-    const note = html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${said.length === 0 ? error.message : said.join(' ')}</div>`
+    const note = html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${sentenceOnPage(said.length === 0 ? error.message : said.join(' '), visit.nowMs)}</div>`
     const filled = { path: ctx.path, fields: form.entries(), note, errors }
     const shown = await filledPage(visit, filled).catch(() => null)
     return shown === null || !('page' in shown) ? null : { page: shown.page, status: statusOf(error) }

@@ -1,7 +1,8 @@
 import { spanText } from '../../domain/amounts.ts'
-import { html, type Markup } from './html.ts'
+import { html, type Markup, markup } from './html.ts'
 
-// The server writes times in UTC. A script in the page can change them to the viewer's zone: `data-f` tells the script the format.
+// A page shows all times in one zone, which its foot names. The server writes UTC; a script in the page can change everything to the viewer's
+// zone. `data-f` tells the script the format, and `data-b` the instant whose day need not be repeated.
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const [SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS] = [1000, 60_000, 3_600_000, 86_400_000]
@@ -10,8 +11,7 @@ function clockText(atMs: number): string {
   return new Date(atMs).toISOString().slice(11, 19)
 }
 
-/** Returns a date such as `25 Nov`. */
-export function dayText(atMs: number): string {
+function dayText(atMs: number): string {
   const day = new Date(atMs)
   return `${day.getUTCDate()} ${MONTHS[day.getUTCMonth()] ?? ''}`
 }
@@ -41,10 +41,10 @@ function relativeText(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${spanText(atMs - nowMs)}` : `${spanText(nowMs - atMs)} ago`
 }
 
-type Form = 'at' | 'hm' | 'day' | 'rel' | 'full'
+type Form = 'at' | 'hm' | 'day' | 'rel' | 'full' | 'hour' | 'date'
 
-function time(atMs: number, form: Form, text: string, title: string): Markup {
-  return html`<time datetime="${new Date(atMs).toISOString()}" data-f="${form}" title="${title}">${text}</time>`
+function time(atMs: number, form: Form, text: string, title: string, after: Markup | null = null): Markup {
+  return html`<time datetime="${new Date(atMs).toISOString()}" data-f="${form}"${after} title="${title}">${text}</time>`
 }
 
 function isSameDay(atMs: number, nowMs: number): boolean {
@@ -64,13 +64,14 @@ export function timeInTable(atMs: number, nowMs: number): Markup {
 /** For sentences: the time of day to the minute and its zone, with the day if it is not today. */
 export function timeInSentence(atMs: number, nowMs: number): Markup {
   const day = isSameDay(atMs, nowMs) ? '' : `${dayAt(atMs, nowMs)} `
-  return html`${time(atMs, 'hm', day + clockText(atMs).slice(0, 5), titleOf(atMs, nowMs))} ${zone}`
+  return time(atMs, 'hm', `${day}${clockText(atMs).slice(0, 5)} UTC`, titleOf(atMs, nowMs))
 }
 
 /** For a timeline: day and time of day. Leaves out the day if `beforeMs`, the instant shown before this one, is on the same day. */
 export function timeInLine(atMs: number, beforeMs: number | null, nowMs: number): Markup {
   const day = beforeMs !== null && isSameDay(atMs, beforeMs) ? '' : `${dayAt(atMs, nowMs)} `
-  return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs))
+  const after = beforeMs === null ? null : markup(` data-b="${new Date(beforeMs).toISOString()}"`)
+  return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs), after)
 }
 
 /** For sentences about a state: `12 min ago`, `in 5 min`, `just now`, `now`. */
@@ -78,7 +79,7 @@ export function relativeTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'rel', relativeText(atMs, nowMs), fullText(atMs))
 }
 
-/** For a page about one record: date and time to the millisecond, always in UTC. The script adds the time in the viewer's zone. */
+/** For a page about one record: date and time to the millisecond, with the zone. */
 export function fullTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'full', fullText(atMs), relativeText(atMs, nowMs))
 }
@@ -86,7 +87,12 @@ export function fullTime(atMs: number, nowMs: number): Markup {
 /** The name of the zone, to put next to times. The script changes it together with the times. */
 export const zone = html`<span class="zone">UTC</span>`
 
-/** Returns the hour of a time in UTC, such as `14:00`. */
-export function hourText(atMs: number): string {
-  return `${String(new Date(atMs).getUTCHours()).padStart(2, '0')}:00`
+/** For an hour that was counted, when it began: `14:00`. */
+export function hourBegun(atMs: number): Markup {
+  return time(atMs, 'hour', clockText(atMs).slice(0, 5), fullText(atMs))
+}
+
+/** For a day that was counted, when it began: `25 Nov`. Days are counted in UTC, so in another zone it may have begun on the day before. */
+export function dayBegun(atMs: number): Markup {
+  return time(atMs, 'date', dayText(atMs), fullText(atMs))
 }

@@ -8,6 +8,15 @@ export function wordsOnPage(words: readonly Word[], nowMs: number): Markup {
   return html`${words.map((word) => partOf(word, nowMs))}`
 }
 
+/** Shows a sentence of the relay in plain text, with the instants in it as times. */
+export function sentenceOnPage(sentence: string, nowMs: number): Markup {
+  const pieces = sentence.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/)
+  return wordsOnPage(
+    pieces.map((text, at) => (at % 2 === 0 ? text : { kind: 'time', text })),
+    nowMs,
+  )
+}
+
 function partOf(word: Word, nowMs: number): Part {
   if (typeof word === 'string') return word
   if (word.kind === 'name') return html`<strong>${word.text}</strong>`

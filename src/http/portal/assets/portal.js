@@ -1,37 +1,91 @@
 // Every page works without this script. It shows times in the viewer's zone on request, copies text, and keeps open pages up to date.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
 const isLocal = () => localStorage.getItem('zone') !== 'UTC' && zone !== 'UTC'
-const format = (options) => new Intl.DateTimeFormat('en-GB', { timeZone: isLocal() ? zone : 'UTC', hourCycle: 'h23', ...options })
-const minutes = { hour: '2-digit', minute: '2-digit' }
-const clock = { ...minutes, second: '2-digit' }
 const root = new URL('..', document.currentScript.src)
 /** The server's own content of each part that the script keeps up to date. */
 const written = new Map([...document.querySelectorAll('[data-live]')].map(({ id, innerHTML }) => [id, innerHTML]))
+const MINUTE_MS = 60_000
+const DAY_MS = 24 * 60 * MINUTE_MS
 
-function showTimes(part) {
-  const named = format({ timeZoneName: 'short' })
-  const nameAt = (when) => named.formatToParts(when).find(({ type }) => type === 'timeZoneName').value
-  const name = nameAt(new Date())
-  for (const span of part.querySelectorAll('.zone')) span.textContent = name
-  const day = format({ day: 'numeric', month: 'short' })
-  const year = format({ year: 'numeric' })
-  const utcDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' })
-  for (const time of part.querySelectorAll('time[data-f]')) {
-    const when = new Date(time.dateTime)
-    // The server wrote the day where UTC needs it; the viewer's zone may have another day.
-    time.dataset.day ??= /^\d+ [A-Z]/.test(time.textContent)
-    const hasDay = time.dataset.day === 'true' || day.format(when) !== utcDay.format(when)
-    const seconds = time.dataset.f === 'day' || (time.dataset.f === 'at' && !hasDay)
-    const isOtherYear = year.format(when) !== year.format(new Date())
-    const dayName = isOtherYear ? `${day.format(when)} ${year.format(when)} ` : `${day.format(when)} `
-    // The page names the zone as it is called today; in the other half of the year it may have another name.
-    const own = nameAt(when) === name ? '' : ` ${nameAt(when)}`
-    if (/^(at|hm|day)$/.test(time.dataset.f))
-      time.textContent = (hasDay ? dayName : '') + format(seconds ? clock : minutes).format(when) + own
-    // Pages about one thing keep UTC, and show the viewer's own time after it.
-    if (time.dataset.f === 'full') time.dataset.own = isLocal() ? `${format(clock).format(when)} ${nameAt(when)}` : ''
+/** Reads instants in the zone that the page shows. */
+let { clockAt, fieldAt } = readIn('UTC')
+
+function readIn(timeZone) {
+  const long = { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' }
+  const parts = new Intl.DateTimeFormat('en-GB', { timeZone, hourCycle: 'h23', timeZoneName: 'short', ...long })
+  const fields = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' })
+  return {
+    clockAt(when) {
+      const at = Object.fromEntries(parts.formatToParts(when).map(({ type, value }) => [type, value]))
+      const minutes = `${at.hour}:${at.minute}`
+      // In British English only September has four letters.
+      return { day: `${at.day} ${at.month.slice(0, 3)}`, year: at.year, minutes, seconds: `${minutes}:${at.second}`, zone: at.timeZoneName }
+    },
+    /** The text of a field for a time, such as `2026-11-25T14:41`. */
+    fieldAt: (when) => fields.format(when).replace(' ', 'T'),
   }
 }
+
+function fullAt(when) {
+  const { day, year, seconds, zone: name } = clockAt(when)
+  const fraction = when % 1000 === 0 ? '' : when.toISOString().slice(19, 23)
+  return `${day} ${year} ${seconds}${fraction} ${name}`
+}
+
+function showTimes(part) {
+  const now = clockAt(new Date())
+  for (const span of part.querySelectorAll('.zone')) span.textContent = now.zone
+  const dayAt = ({ day, year }) => (year === now.year ? day : `${day} ${year}`)
+  for (const time of part.querySelectorAll('time[data-f]')) {
+    const when = new Date(time.dateTime)
+    const at = clockAt(when)
+    const { f: form, b: before } = time.dataset
+    const isKnown = before === undefined ? form !== 'day' && dayAt(at) === now.day : dayAt(at) === dayAt(clockAt(new Date(before)))
+    const day = isKnown ? '' : `${dayAt(at)} `
+    // The page names the zone as it is called today; in the other half of the year it may have another name.
+    const own = at.zone === now.zone ? '' : ` ${at.zone}`
+    if (form === 'at') time.textContent = (isKnown ? at.seconds : day + at.minutes) + own
+    if (form === 'day') time.textContent = day + at.seconds + own
+    if (form === 'hm') time.textContent = `${day}${at.minutes} ${at.zone}`
+    if (form === 'hour') time.textContent = at.minutes + own
+    if (form === 'date') time.textContent = at.day
+    if (form === 'full') time.textContent = fullAt(when)
+    time.title = time.title.replace(/^\d+ \w+ \d{4} [^,]+/, fullAt(when))
+  }
+}
+
+/** The fields for times. Forms send them in UTC, as the server writes them. */
+const timeFields = () => [...document.querySelectorAll('input[type="datetime-local"]')]
+
+/** Returns the instants at which clocks in the shown zone show a text: one, or two when the clocks are put back. */
+function instantsOf(text) {
+  const asUtc = Date.parse(`${text}Z`)
+  const minute = asUtc - (asUtc % MINUTE_MS)
+  const ahead = (when) => Date.parse(`${fieldAt(when)}Z`) - when
+  const both = [minute - ahead(minute - DAY_MS), minute - ahead(minute + DAY_MS)]
+  const shown = both.filter((when) => fieldAt(when) === text.slice(0, 16))
+  return (shown.length > 0 ? shown : both).map((when) => when + (asUtc % MINUTE_MS))
+}
+
+/** Reads a field as epoch milliseconds. Of the hour that comes twice, a range takes in both. Null: nothing is typed. */
+function instantIn({ name, value }) {
+  if (value === '') return null
+  return name === 'to' ? Math.max(...instantsOf(value)) : Math.min(...instantsOf(value))
+}
+
+function showZone() {
+  const typed = timeFields().map((field) => [field, instantIn(field)])
+  ;({ clockAt, fieldAt } = readIn(isLocal() ? zone : 'UTC'))
+  for (const [field, when] of typed) if (when !== null) field.value = fieldAt(when)
+  showTimes(document)
+}
+
+addEventListener('formdata', ({ target, formData }) => {
+  for (const field of timeFields()) {
+    const when = field.form === target ? instantIn(field) : null
+    if (when !== null) formData.set(field.name, new Date(when).toISOString().slice(0, when % MINUTE_MS === 0 ? 16 : 23))
+  }
+})
 
 function offerCopies(part) {
   for (const button of part.querySelectorAll('[data-copy]')) {
@@ -51,14 +105,16 @@ for (const button of document.querySelectorAll('[data-zone]')) {
   button.hidden = zone === 'UTC'
   button.addEventListener('click', () => {
     localStorage.setItem('zone', isLocal() ? 'UTC' : 'own')
-    showTimes(document)
+    showZone()
   })
 }
 // If no public address is configured, others can open the one in the address bar.
 for (const address of document.querySelectorAll('#share-url')) {
   if (address.textContent.startsWith('/')) address.textContent = location.origin + address.textContent
 }
-showTimes(document)
+// The browser may have kept what was typed, but until now the fields are in UTC.
+for (const field of timeFields()) field.value = field.defaultValue
+showZone()
 offerCopies(document)
 
 // The server says only that something has changed. The script then loads the page again and replaces the parts marked `data-live`.
@@ -78,7 +134,7 @@ const RETRY_MS = 30_000
 
 /** Says in the heading and in the tab that the page is not kept up to date, because somebody across the room reads only these. */
 function showStale() {
-  const words = staleSince === null ? '' : `Not up to date since ${format(clock).format(staleSince)}`
+  const words = staleSince === null ? '' : `Not up to date since ${clockAt(new Date(staleSince)).seconds}`
   document.title = words === '' ? title : `${words} · ${title}`
   document.querySelector('h1 .stale')?.remove()
   if (words === '') return

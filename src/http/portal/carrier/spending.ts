@@ -5,7 +5,7 @@ import { axis, bars, budgetBar, swatch } from '../charts.ts'
 import { html, type Markup } from '../html.ts'
 import { AUTHENTIC } from '../overview/traffic.ts'
 import { table } from '../parts.ts'
-import { hourText } from '../times.ts'
+import { hourBegun, timeInSentence } from '../times.ts'
 
 const DAY_MS = 24 * 3_600_000
 const APPS_SHOWN = 5
@@ -39,7 +39,7 @@ ${budgetBar(
   spenders.map(([, count]) => count),
   { of: callsPerDay, share, summary: `${countText(all)} of ${countText(callsPerDay)} calls used` },
 )}
-<p class="dim">The whole bar is ${countText(callsPerDay)} calls. The line marks the time: ${Math.floor(share * 100)} % of the day (UTC) is over.</p>
+<p class="dim">The whole bar is ${countText(callsPerDay)} calls. The line marks the time: ${Math.floor(share * 100)} % of the day is over, which ends at ${timeInSentence(Math.ceil((nowMs + 1) / DAY_MS) * DAY_MS, nowMs)}.</p>
 ${table({
   label: 'Who spends the calls',
   kind: 'cards tight',
@@ -68,7 +68,7 @@ export function pushHours({ hours }: Traffic): Markup {
   const pushes = hours.pushes.map((counts) => totalOf(counts, AUTHENTIC))
   const missed = hours.missed.map((counts) => totalOf(counts))
   const sum = (counts: readonly number[]) => countText(counts.reduce((all, one) => all + one, 0))
-  const names = [0, 8, 16].map((at) => hourText(hours.fromMs[at] ?? 0))
+  const names = [0, 8, 16].map((at) => hourBegun(hours.fromMs[at] ?? 0))
   return html`<p>Pushes, hour by hour (blue), and entries that only polls found (amber).</p>
 ${bars({ values: pushes, over: missed, overKind: 'warn', size: 'strip', summary: `Last 24 hours: ${sum(pushes)} pushes, ${sum(missed)} missed` })}
 ${axis([...names, 'now'])}`

@@ -6,6 +6,7 @@ import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
 import { actionButton, crumbs, headline, type StateKind, stateMark, table } from '../parts.ts'
+import { sentenceOnPage } from '../words.ts'
 
 export interface CheckPagesOptions {
   readonly check: Check
@@ -26,7 +27,7 @@ ${headline({ title: 'Check', lead: leadOf(lines), actions: actionButton(to`/chec
 ${
   lines === null
     ? html`<p>It reads the config and the files that it names, looks at the store and its disk, logs in at the carrier and asks it a question (two calls of the budget), compares the clocks, sends this relay a signed push that is not kept, and connects to each webhook without sending anything. <code>parcel-relay check</code> does the same.</p>`
-    : linesTable(lines)
+    : linesTable(lines, visit.nowMs)
 }`
   return renderPage(visit, { title: 'Check', section: 'settings', person, main })
 }
@@ -67,14 +68,14 @@ const MARKS: Readonly<Record<CheckState, readonly [StateKind, string]>> = {
   skipped: ['none', 'not tried'],
 }
 
-function linesTable(lines: readonly CheckLine[]): Markup {
+function linesTable(lines: readonly CheckLine[], nowMs: number): Markup {
   return table({
     label: 'Check',
     columns: [{ title: 'What' }, { title: 'State' }, { title: 'Found' }],
     rows: lines.map(({ name, subject, state, message }) => [
       html`${NAMES[name]}${subject === null ? null : html` <small>${receivedText(subject)}</small>`}`,
       stateMark(...MARKS[state]),
-      receivedText(message),
+      sentenceOnPage(receivedText(message), nowMs),
     ]),
   })
 }

@@ -4,6 +4,7 @@ import { html, type Markup } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, crumbs, headline, icon, type SentAgain, sentAgainNote } from '../parts.ts'
+import { timeField } from '../time-filter.ts'
 import { fullTime } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
@@ -70,7 +71,7 @@ function replayForm({ to }: Visit, { fields, said, sources, targets }: Replay): 
     ],
     fields.state,
   )}</select></div>
-<div><label for="rf">queued since (UTC)</label><input id="rf" name="since" type="datetime-local" value="${fields.since}"></div>
+<div>${timeField('rf', 'since', 'queued since', fields.since)}</div>
 <div><label for="rt">Send to</label><select id="rt" name="to">${options(named(targets), fields.to)}</select></div>
 </div>
 <p><button class="btn${main}" type="submit" name="do" value="count">Count first</button></p>

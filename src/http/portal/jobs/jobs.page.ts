@@ -94,8 +94,8 @@ function jobTable(visit: Visit, jobs: readonly Job[], webhooks: readonly Webhook
       { title: 'State' },
       { title: 'Done', isNumber: true },
       { title: 'Ordered by' },
-      { title: 'Started (UTC)' },
-      { title: 'Ended (UTC)' },
+      { title: 'Started', isTime: true },
+      { title: 'Ended', isTime: true },
       { title: 'Stop', isHidden: true },
     ],
     rows: jobs.map((job) => [

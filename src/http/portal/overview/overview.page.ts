@@ -15,7 +15,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, headline, icon, island, stateMark, table } from '../parts.ts'
 import { relativeTime } from '../times.ts'
-import { wordsOnPage } from '../words.ts'
+import { sentenceOnPage, wordsOnPage } from '../words.ts'
 import { problemSections } from './problem-cards.ts'
 import { trafficSection } from './traffic.ts'
 
@@ -32,7 +32,7 @@ export function overviewPage(visit: Visit, situation: Situation & Past): string 
         : verdict === 'new'
           ? icon('none')
           : icon('ok', 'ok')
-  const also = caveats.map((sentence) => html`${sentence} `)
+  const also = caveats.map((sentence) => html`${sentenceOnPage(sentence, nowMs)} `)
   const main = html`${headline({ title: html`${mark}${title}`, lead: problems.length > 0 ? leadOf(situation, problems, nowMs) : html`${also}${leadOf(situation, problems, nowMs)}`, asOf: asOfLine(nowMs, to`/`, true), isLive: true })}
 ${island('problems', html`${problemSections(visit, situation, problems)}${problems.length === 0 || caveats.length === 0 ? null : html`<p>Also: ${also}</p>`}`)}
 ${island(

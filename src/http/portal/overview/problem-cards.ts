@@ -25,6 +25,7 @@ import type { Visit } from '../page-route.ts'
 import { icon } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
 import { explainFailure, remedyOf } from '../webhooks/failure-words.ts'
+import { sentenceOnPage } from '../words.ts'
 
 interface Told {
   readonly title: Part
@@ -63,12 +64,12 @@ function problemSection(visit: Visit, situation: Situation & Past, problem: Prob
 function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told {
   const { nowMs, to, person } = visit
   const { pushes, carrier, webhook } = situation
-  if ('concern' in problem) return tellPlainly(problem.concern)
+  if ('concern' in problem) return tellPlainly(problem.concern, nowMs)
   switch (problem.kind) {
     case 'not_ready':
       return {
         title: 'The relay is not ready',
-        what: html`<p>${readableReason(problem.reason)}.</p>`,
+        what: html`<p>${sentenceOnPage(readableReason(problem.reason), nowMs)}.</p>`,
         todo: html`<p>The log says more. Mend the cause; the relay goes on by itself.</p>`,
       }
     case 'credentials_refused':
@@ -91,7 +92,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
           situation,
         )
           .slice(0, MISDIRECTED_SHOWN)
-          .map((one) => html`<p>${describeMisdirected(one, webhook.path)}</p>`)}${
+          .map((one) => html`<p>${sentenceOnPage(describeMisdirected(one, webhook.path), nowMs)}</p>`)}${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>` : null
         }`,
         todo: html`<ol>${
@@ -106,7 +107,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'pushes_lossy':
     case 'silence_over':
     case 'pushes_refused':
-      return tellPlainly(explainProblem(problem, situation, nowMs))
+      return tellPlainly(explainProblem(problem, situation, nowMs), nowMs)
     case 'endpoint_failing':
     case 'endpoint_disabled':
       return tellEndpoint(visit, situation, problem)
@@ -127,29 +128,29 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'backup_failing':
       return {
         title: html`No backup can be made <small>since ${timeInSentence(problem.sinceMs, nowMs)}</small>`,
-        what: html`<p>${problem.reason}.</p><p>The relay works. If its store were lost now, only older backups could be restored.</p>${
+        what: html`<p>${sentenceOnPage(problem.reason, nowMs)}.</p><p>The relay works. If its store were lost now, only older backups could be restored.</p>${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/backups`, 'Backups')}</div>` : null
         }`,
         todo: html`<ol><li>Mend the folder of backups, or name another in <code>backup.directory</code>, then reload: <code>parcel-relay reload</code>.</li><li>Then make one.</li></ol>`,
       }
     case 'clock_doubted':
-      return tellPlainly(explainClock(problem.doubt))
+      return tellPlainly(explainClock(problem.doubt), nowMs)
     case 'settings_differ':
-      return tellPlainly(explainProblem(problem, situation, nowMs))
+      return tellPlainly(explainProblem(problem, situation, nowMs), nowMs)
   }
 }
 
 /** Makes a card from an explanation in plain text, as `parcel-relay status` prints it. */
-function tellPlainly({ title, evidence, todo }: Pick<Explanation, 'title' | 'evidence' | 'todo'>): Told {
+function tellPlainly({ title, evidence, todo }: Pick<Explanation, 'title' | 'evidence' | 'todo'>, nowMs: number): Told {
   return {
-    title,
-    what: html`${evidence.map((sentence) => html`<p>${sentence}</p>`)}`,
-    todo: html`<ol>${todo.map((step) => html`<li>${step}</li>`)}</ol>`,
+    title: sentenceOnPage(title, nowMs),
+    what: html`${evidence.map((sentence) => html`<p>${sentenceOnPage(sentence, nowMs)}</p>`)}`,
+    todo: html`<ol>${todo.map((step) => html`<li>${sentenceOnPage(step, nowMs)}</li>`)}</ol>`,
   }
 }
 
 function tellOperator({ nowMs, to, person }: Visit, situation: Situation, problem: Extract<Problem, { kind: 'operator_unheard' }>): Told {
-  const told = tellPlainly(explainProblem(problem, situation, nowMs))
+  const told = tellPlainly(explainProblem(problem, situation, nowMs), nowMs)
   if (person.scope !== 'admin') return told
   const enable = html`<form method="post" action="${to`/events/enable`.path}"><button class="btn" type="submit">Enable it</button></form>`
   const acts = html`<div class="acts">${problem.state.disabled === null ? null : enable}${buttonLink(to`/events`, 'What happened')}</div>`

@@ -4,7 +4,7 @@ import type { Traffic, TrafficSeries } from '../../../flow/admin/overview/traffi
 import { axis, bars } from '../charts.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { table } from '../parts.ts'
-import { dayText, hourText } from '../times.ts'
+import { dayBegun, hourBegun } from '../times.ts'
 
 /** The outcomes of pushes with a valid signature. */
 export const AUTHENTIC = ['recorded', 'duplicate', 'quarantined', 'expired'] as const
@@ -31,8 +31,8 @@ export function trafficSection({ hours, days }: Traffic): Markup {
     const sum = (series: TrafficSeries) => countText(sumOf(series[kind], count))
     return [name, drawn(hours, 'last 24 hours'), sum(hours), drawn(days, 'last 30 days'), sum(days)]
   }
-  const names = ({ fromMs }: TrafficSeries, text: (atMs: number) => string, last: string) =>
-    axis([0, 1, 2].map((third) => text(fromMs[Math.floor((fromMs.length * third) / 3)] ?? 0)).concat(last))
+  const names = ({ fromMs }: TrafficSeries, begun: (atMs: number) => Markup, last: string) =>
+    axis([...[0, 1, 2].map((third) => begun(fromMs[Math.floor((fromMs.length * third) / 3)] ?? 0)), last])
   return html`<h2 id="traffic">Traffic</h2>
 <p>Counts are written every 10 seconds. If the process is killed, the counts of the last seconds are lost, but no push that was answered with 200.</p>
 ${table({
@@ -50,14 +50,14 @@ ${table({
     row(html`Missed pushes <small>found by polls</small>`, 'missed', totalOf),
     row('Polls', 'polls', totalOf),
     row(html`Deliveries <small>red: failed attempts</small>`, 'attempts', acceptedOf, failedOf),
-    [html`<span class="hide">Time</span>`, names(hours, hourText, 'now'), '', names(days, dayText, 'today'), ''],
+    [html`<span class="hide">Time</span>`, names(hours, hourBegun, 'now'), '', names(days, dayBegun, 'today'), ''],
   ],
 })}
 <details class="plain"><summary>Show the numbers</summary><div class="scroll" tabindex="0" role="region" aria-label="Traffic by hour">${table(
     {
       label: 'Traffic by hour',
       columns: [
-        { title: 'Hour (UTC)' },
+        { title: 'Hour', isTime: true },
         { title: 'Pushes', isNumber: true },
         { title: 'Missed', isNumber: true },
         { title: 'Polls', isNumber: true },
@@ -72,7 +72,7 @@ ${table({
           acceptedOf(hours.attempts[at] ?? {}),
           failedOf(hours.attempts[at] ?? {}),
         ]
-        return [hourText(fromMs), ...numbers.map(countText)]
+        return [hourBegun(fromMs), ...numbers.map(countText)]
       }),
     },
   )}</div></details>`

@@ -14,7 +14,7 @@ import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, settingsList, table } from '../parts.ts'
-import { fullTime, hourText, relativeTime, settingText, timeInSentence, timeInTable } from '../times.ts'
+import { fullTime, hourBegun, relativeTime, settingText, timeInSentence, timeInTable } from '../times.ts'
 import { explainFailure, remedyOf } from './failure-words.ts'
 import { testNote } from './test-note.ts'
 import { disabledBecause, limitText, webhookMark } from './webhook-list.page.ts'
@@ -61,7 +61,7 @@ function attemptStrip(attempts: readonly Tally[]): Markup {
   return html`<h2 id="attempts">Attempts</h2>
 <p>${summary}${(sum['given up'] ?? 0) > 0 ? `, ${countText(sum['given up'] ?? 0)} events given up` : ''}. Red: failed.</p>
 ${bars({ values: accepted, over: failed, size: 'strip', summary })}
-${axis([...[0, 8, 16].map((at) => hourText(attempts[at]?.fromMs ?? 0)), 'now'])}`
+${axis([...[0, 8, 16].map((at) => hourBegun(attempts[at]?.fromMs ?? 0)), 'now'])}`
 }
 
 function markExtra({ limit, ...state }: EndpointView, nowMs: number): Part {
