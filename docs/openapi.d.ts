@@ -1228,6 +1228,8 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string | null;
+            /** @description The HTTP status of the reply to the last call; null: that is not why it failed. Events of earlier versions lack it. */
+            status?: number | null;
             /**
              * Format: date-time
              * @description When the first of the questions in a row was not answered. Events of earlier versions lack it.
@@ -2874,6 +2876,8 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string | null;
+            /** @description The HTTP status of the reply to the last call; null: that is not why it failed. Events of earlier versions lack it. */
+            status?: number | null;
             /**
              * Format: date-time
              * @description When the first of the questions in a row was not answered. Events of earlier versions lack it.
@@ -3432,6 +3436,8 @@ export interface components {
             lastAnswerAt: string | null;
             lastFailure: {
                 reason: components["schemas"]["UnavailableReason"];
+                /** @description The HTTP status of the reply; null: it is not why the call failed. */
+                status: number | null;
                 /** Format: date-time */
                 at: string;
             } | null;
@@ -6582,4 +6588,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 b33c0b08220ce25c043ccbf6508b208f259d79dbffca6acfc9e47efe72841b2f
+// Made of docs/openapi.json with the SHA-256 7b48d8dda6bc824585f2fc160785b20a6ed4efa72652b69103c0630763e04d94

@@ -63,10 +63,16 @@ async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }:
     : { state: 'skipped' as const, message: describeAbsence(absent, client.url) }
   const lines: readonly CheckLine[] = [{ name: 'relay', subject: null, ...relay }]
   if ('unset' in config) return [...lines, ...(running ? config.unset : [...config.lines, ...config.unset])]
-  if (!('config' in config)) return [...lines, ...config.lines]
+  if (!('config' in config)) {
+    if (hasFile) return [...lines, ...config.lines]
+    return running ? lines : [{ name: 'relay', subject: null, ...failed(`${describeAbsence(absent, client.url)} ${STARTING}`) }]
+  }
   const { checkStandalone } = await import('../wiring/checking/standalone-check.ts')
   return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
 }
+
+const STARTING =
+  'Perhaps it still starts: try again in a moment, and look at its log. To check this machine without a relay, name its config with --config FILE.'
 
 /** If nothing listens at the address, gives no advice, because that may be intended. */
 function describeAbsence(why: Error, url: string): string {

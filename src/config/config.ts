@@ -116,7 +116,11 @@ function readText(path: string): string {
   } catch (cause) {
     const code = systemCode(cause)
     const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8 text' : `cannot be read (${systemReason(cause)})`
-    throw new ConfigError([`${path}:1:1 the config file ${reason}: copy config/example.yaml there, or name another with --config FILE`])
+    const remedy =
+      code === 'ENOENT'
+        ? 'copy config/example.yaml there, or name another with --config FILE'
+        : 'name another with --config FILE, or let this user read it'
+    throw new ConfigError([`${path}:1:1 the config file ${reason}: ${remedy}`])
   }
 }
 

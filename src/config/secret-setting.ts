@@ -134,7 +134,8 @@ function readSecretFile(path: string): SecretReading {
         problem: `names ${path}, a credential of systemd, which exists only while its service runs`,
         unsetVariable: path,
       }
-    return unreadable(`names the file ${path}, which cannot be read (${systemReason(cause)}): create it, or correct the path`)
+    const remedy = systemCode(cause) === 'EACCES' ? 'run this as the user of the relay' : 'create it, or correct the path'
+    return unreadable(`names the file ${path}, which cannot be read (${systemReason(cause)}): ${remedy}`)
   }
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     return unreadable(`names the file ${path}, which begins with a byte order mark: save it as UTF-8 without one`)

@@ -3,11 +3,12 @@ import { failureText } from './polling/carrier-failure-words.ts'
 
 /**
  * A part of a sentence: plain text, or a value that pages show in a special form. `time`: an ISO instant. `ago`: an ISO instant, and how long
- * ago it was. `carrier`: the code of the reason why a call to the carrier failed.
+ * ago it was. `carrier`: the code of the reason why a call to the carrier failed; `status`: of the reply.
  */
 export type Word =
   | string
-  | { readonly kind: 'name' | 'time' | 'carrier'; readonly text: string }
+  | { readonly kind: 'name' | 'time'; readonly text: string }
+  | { readonly kind: 'carrier'; readonly text: string; readonly status: string | undefined }
   | { readonly kind: 'ago'; readonly text: string; readonly ago: string }
 
 export function timeWord(atMs: number): Word {
@@ -27,5 +28,5 @@ export function plainText(words: readonly Word[]): string {
 function plain(word: Word): string {
   if (typeof word === 'string') return word
   if (word.kind === 'ago') return word.ago
-  return word.kind === 'carrier' ? failureText(word.text) : word.text
+  return word.kind === 'carrier' ? failureText(word.text, word.status) : word.text
 }

@@ -5,6 +5,7 @@ import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../domain/errors.ts'
 import { spentUntilMs } from '../domain/polling/call-budget.ts'
+import { describeNotAsked } from '../domain/polling/carrier-failure-words.ts'
 import type { Rest } from '../domain/polling/question-rest.ts'
 import { type AuthenticatePorts, createAuthenticate, type VerifiedToken } from '../flow/admin/tokens/authenticate.ts'
 import { createTokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
@@ -61,7 +62,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
     ports,
     cache,
     serve,
-    spentUntilMs: spent,
+    whyNotAsked: () => describeNotAsked(carrier.state(), spent()),
     refresh: createRefresh(
       { ...ports, lapse: storage.replicas.signal, failsSinceMs: () => carrier.state().breaker.sinceMs },
       { languages: languagesOf(config) },

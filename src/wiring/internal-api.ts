@@ -188,8 +188,8 @@ async function refuseReload(): Promise<never> {
 
 function manageParcelsOf({ storage, history, underWay }: InternalApiPorts) {
   const { write, clock } = storage
-  const { refresh, serve, spentUntilMs } = history
-  return createParcelCommands({ write, refresh, fetchUnknown: serve.fetchUnknown, spentUntilMs, underWay, clock })
+  const { refresh, serve, whyNotAsked } = history
+  return createParcelCommands({ write, refresh, fetchUnknown: serve.fetchUnknown, whyNotAsked, underWay, clock })
 }
 
 function manageRetentionOf({ storage, delivery, portal }: InternalApiPorts) {

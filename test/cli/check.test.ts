@@ -47,6 +47,15 @@ test('check says at which address it looked for a relay if the config cannot be 
   expect((await check(['--config', config, '--url', 'http://127.0.0.1:9'])).stdout).not.toContain('was looked for')
 })
 
+test('check of a relay that still starts asks for no config file that it was not given', async () => {
+  const { code, stdout } = await check([], { RELAY_URL: 'http://127.0.0.1:9', ...LOGIN, PWD: temporaryFolder() })
+  expect([code, stdout]).toEqual([
+    1,
+    expect.stringMatching(/^FAIL +relay +No relay answers at http:\/\/127\.0\.0\.1:9\. .*--config FILE\./),
+  ])
+  expect(stdout).not.toContain('config/example.yaml')
+})
+
 test('check prints JSON, and fails for a config on PostgreSQL without at-rest keys', async () => {
   const config = fileOf(withLines('store: postgres://relay:secret@127.0.0.1:9/relay', 'listen: { internal: { port: 9 } }'))
   const { code, stdout } = await check(['--config', config, '--json'])

@@ -1,7 +1,7 @@
-import type { CarrierAnswer, CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { CarrierAnswer, CarrierState, LastFailure, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import { knownReason } from '../../domain/system-reason.ts'
-import { type TlsFault, tlsFaultOf } from '../../domain/tls-fault.ts'
+import { tlsFaultOf } from '../../domain/tls-fault.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
@@ -84,7 +84,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   const logTrouble = ({ reason, detail, url, retryAfterMs, conclusive }: Failure): void => {
     // If the time ran out while the call waited in the relay's own queue, the carrier is not to blame.
     const trouble = reason === 'timeout' && !conclusive ? null : TROUBLES[reason]
-    if (reason === 'budget' || trouble !== null) lastFailure = { reason, ...tlsOf(detail), atMs: clock.now() }
+    if (reason === 'budget' || trouble !== null) lastFailure = { reason, ...causeIn(detail), atMs: clock.now() }
     const fields = { reason, detail, url, retryAfterMs }
     if (trouble === null) {
       log.debug(fields, NOT_ASKED)
@@ -144,9 +144,12 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   }
 }
 
-function tlsOf(detail: string): { readonly tls?: TlsFault } {
+/** Reads the fault of TLS or the HTTP status of the reply from the detail of a failed call. */
+export function causeIn(detail: string): Pick<LastFailure, 'tls' | 'status'> {
   const tls = tlsFaultOf(detail)
-  return tls === null ? {} : { tls }
+  if (tls !== null) return { tls }
+  const status = /^status (\d{3})$/.exec(detail)?.[1]
+  return status === undefined ? {} : { status: Number(status) }
 }
 
 const NOT_ASKED = 'the carrier could not be asked'

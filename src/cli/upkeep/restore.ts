@@ -33,7 +33,7 @@ export function restoreCommand(): Command {
     .option('--last <sequence>', 'the highest sequence that anybody has seen, if the store is gone or cannot be read')
     .option(
       '--tombstones <file>',
-      'what was erased: a copy of NAME.db.tombstones, if it is not beside the store, or the export of a database (see docs/operating.md)',
+      'what was erased: a copy of the file STORE.tombstones (relay.db.tombstones), if it is not beside the store, or the export of a database (see docs/operating.md)',
     )
     .option('--forget-erasures', 'restore although nobody knows what was erased since the backup')
     .option('--without-keys', 'restore although the at-rest key of the backup is lost: its endpoints then need new keys')

@@ -55,8 +55,8 @@ export type OperatorEvent =
   | { readonly event: 'endpoint_removed'; readonly endpoint: Named }
   | { readonly event: 'credentials_refused' }
   | { readonly event: 'credentials_accepted'; readonly since: string }
-  /** Polls pause, because the carrier has answered no question since `since`. `reason`: why the last call failed. */
-  | { readonly event: 'carrier_failing'; readonly reason: string | null; readonly since: string }
+  /** Polls pause, because the carrier has answered no question since `since`. `reason`: why the last call failed. `status`: of the reply to it, if that is why. */
+  | { readonly event: 'carrier_failing'; readonly reason: string | null; readonly status: number | null; readonly since: string }
   | { readonly event: 'carrier_recovered'; readonly since: string }
   /**
    * `pushes_silent`: parcels are scanned but no push arrives. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`:

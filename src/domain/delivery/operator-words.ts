@@ -8,7 +8,7 @@ import { type OperatorEvent, WAITED_COUNTED_MAX } from './operator-event.ts'
 
 export interface OperatorWords {
   readonly kind: 'bad' | 'warn' | 'off' | 'ok' | 'none'
-  /** The state that the event reports, in a word or two. */
+  /** What is in which state, in two words or three. */
   readonly state: string
   /** A sentence without its full stop. */
   readonly sentence: readonly Word[]
@@ -60,7 +60,7 @@ function recoveryIn(of: Reader): string {
 const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
   endpoint_failing: {
     kind: 'bad',
-    state: 'failing',
+    state: 'webhook failing',
     page: ofEndpoint,
     tell: (of) => [
       name(of('endpoint')),
@@ -71,46 +71,51 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
   },
   endpoint_recovered: {
     kind: 'ok',
-    state: 'recovered',
+    state: 'webhook recovered',
     page: ofEndpoint,
     tell: (of) => [name(of('endpoint')), ` accepts events again${recoveryIn(of)}`],
   },
   endpoint_disabled: {
     kind: 'off',
-    state: 'disabled',
+    state: 'webhook disabled',
     page: ofEndpoint,
     tell: (of) => [name(of('endpoint')), ` ${DISABLED_BECAUSE.get(of('because')) ?? `was disabled: ${of('because')}`}`],
   },
   endpoint_removed: {
     kind: 'off',
-    state: 'removed',
+    state: 'webhook removed',
     page: '/webhooks',
     tell: (of) => [name(of('endpoint')), ' was removed: no config names it any more'],
   },
-  credentials_refused: { kind: 'bad', state: 'refused', page: '/carrier', tell: () => ['The carrier refuses our password'] },
-  credentials_accepted: { kind: 'ok', state: 'accepted', page: '/carrier', tell: () => ['The carrier accepts our password again'] },
+  credentials_refused: { kind: 'bad', state: 'password refused', page: '/carrier', tell: () => ['The carrier refuses our password'] },
+  credentials_accepted: {
+    kind: 'ok',
+    state: 'password accepted',
+    page: '/carrier',
+    tell: () => ['The carrier accepts our password again'],
+  },
   carrier_failing: {
     kind: 'bad',
-    state: 'failing',
+    state: 'carrier failing',
     page: '/carrier',
     tell: (of) => [
       'The carrier fails: ',
-      { kind: 'carrier', text: of('reason') },
+      { kind: 'carrier', text: of('reason'), status: of('status') || undefined },
       ...(of('since') === '' ? [] : [', since ', time(of('since'))]),
     ],
   },
-  carrier_recovered: { kind: 'ok', state: 'recovered', page: '/carrier', tell: () => ['The carrier answers again'] },
+  carrier_recovered: { kind: 'ok', state: 'carrier recovered', page: '/carrier', tell: () => ['The carrier answers again'] },
   pushes_silent: {
     kind: 'bad',
-    state: 'silent',
+    state: 'pushes silent',
     page: '/carrier',
     tell: () => ['No pushes arrive although the carrier scans: polls go back to their full rate'],
   },
-  pushes_lossy: { kind: 'warn', state: 'lossy', page: '/carrier', tell: () => ['Pushes arrive, and too many are lost'] },
-  pushes_trusted: { kind: 'ok', state: 'trusted', page: '/carrier', tell: () => ['Pushes arrive again, and few are lost'] },
+  pushes_lossy: { kind: 'warn', state: 'pushes lossy', page: '/carrier', tell: () => ['Pushes arrive, and too many are lost'] },
+  pushes_trusted: { kind: 'ok', state: 'pushes trusted', page: '/carrier', tell: () => ['Pushes arrive again, and few are lost'] },
   pushes_quarantined: {
     kind: 'warn',
-    state: 'quarantined',
+    state: 'pushes quarantined',
     page: '/inbox',
     tell: (of) => [
       `${counted(Number(of('count')), 'push was', 'pushes were')} not understood since `,
@@ -120,13 +125,13 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
   },
   pushes_not_understood: {
     kind: 'bad',
-    state: 'not understood',
+    state: 'pushes not understood',
     page: '/inbox',
     tell: (of) => ['No push has been understood since ', time(of('since')), `: all go into quarantine: ${reasonText(of('reason'))}`],
   },
   pushes_understood: {
     kind: 'ok',
-    state: 'understood',
+    state: 'pushes understood',
     page: '/inbox',
     tell: () => ['Pushes are understood again. The ones in quarantine still wait for you'],
   },
@@ -144,7 +149,7 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       ` ${counted(Number(of('refused')), 'request was', 'requests were')} answered with 503. Does the carrier send these pushes again? If not, ask it to. To learn now what they reported about known parcels: parcel-relay refresh --all`,
     ],
   },
-  disk_recovered: { kind: 'ok', state: 'recovered', page: '/', tell: () => ['The store’s disk has room again'] },
+  disk_recovered: { kind: 'ok', state: 'disk recovered', page: '/', tell: () => ['The store’s disk has room again'] },
   clock_doubted: {
     kind: 'warn',
     state: 'clock doubted',
@@ -154,25 +159,25 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
   clock_trusted: { kind: 'ok', state: 'clock trusted', page: '/', tell: () => ['The clock of the relay is trusted again'] },
   reloaded: {
     kind: 'ok',
-    state: 'reloaded',
+    state: 'config reloaded',
     page: '/settings',
     tell: (of) => [`The config was reloaded: ${of('changed') === '' ? 'nothing changed' : `${of('changed')} changed`}`],
   },
   reload_failed: {
     kind: 'warn',
-    state: 'not reloaded',
+    state: 'config not reloaded',
     page: '/settings',
     tell: (of) => [`The config could not be reloaded: ${of('problems')}`],
   },
   certificate_expiring: {
     kind: 'warn',
-    state: 'expiring',
+    state: 'certificate expiring',
     page: '/check',
     tell: (of) => [`The certificate of ${of('listener')} expires at `, time(of('expiresAt'))],
   },
   store_restored: {
     kind: 'warn',
-    state: 'restored',
+    state: 'store restored',
     page: '/',
     tell: (of) => [
       `The store was restored from the backup ${of('backup')} of `,
@@ -182,14 +187,14 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
   },
   backup_failed: {
     kind: 'warn',
-    state: 'failed',
+    state: 'backup failed',
     page: '/backups',
     tell: (of) => [`The backup ${of('backup')} could not be made: ${of('reason')}`],
   },
-  backup_recovered: { kind: 'ok', state: 'recovered', page: '/backups', tell: (of) => [`Backups are made again: ${of('backup')}`] },
+  backup_recovered: { kind: 'ok', state: 'backups recovered', page: '/backups', tell: (of) => [`Backups are made again: ${of('backup')}`] },
   retention_held: {
     kind: 'warn',
-    state: 'held back',
+    state: 'data held back',
     page: '/retention',
     tell: (of) => [
       'Data that is past its time has been held back since ',
@@ -199,13 +204,13 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
   },
   retention_gave_up: {
     kind: 'bad',
-    state: 'given up',
+    state: 'data given up',
     page: '/retention',
     tell: () => [
       'Retention has removed data that was still undelivered, in quarantine or needed, because it was older than retention.held',
     ],
   },
-  job_ended: { kind: 'ok', state: 'ended', page: '/jobs', tell: (of) => [`The job ${of('job')} ended: ${of('state')}`] },
+  job_ended: { kind: 'ok', state: 'job ended', page: '/jobs', tell: (of) => [`The job ${of('job')} ended: ${of('state')}`] },
   test: {
     kind: 'ok',
     state: 'test',

@@ -83,10 +83,11 @@ export interface RefusalState {
   readonly retryMs: number
 }
 
-/** `tls`: why TLS failed; absent: it did not. */
+/** `tls`: why TLS failed; absent: it did not. `status`: the HTTP status of the reply; absent: it is not why the call failed. */
 export interface LastFailure {
   readonly reason: UnavailableReason
   readonly tls?: TlsFault
+  readonly status?: number
   readonly atMs: number
 }
 

@@ -109,6 +109,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
         begun: {
           event: 'carrier_failing',
           reason: lastFailure === null ? null : failureCode(lastFailure),
+          status: lastFailure?.status ?? null,
           since: new Date(breaker.sinceMs ?? clock.now()).toISOString(),
         },
         ended: { event: 'carrier_recovered' },

@@ -52,7 +52,10 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
           lastAt: presentTime(lastAtMs),
         })),
         lastAnswerAt: presentTime(lastAnswerAtMs),
-        lastFailure: lastFailure === null ? null : { reason: failureCode(lastFailure), at: presentTime(lastFailure.atMs) },
+        lastFailure:
+          lastFailure === null
+            ? null
+            : { reason: failureCode(lastFailure), status: lastFailure.status ?? null, at: presentTime(lastFailure.atMs) },
       }
     },
   }

@@ -37,6 +37,10 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   credentials_accepted: () => ({ since: since() }),
   carrier_failing: () => ({
     reason: z.string().nullable(),
+    status: wholeNumber()
+      .nullable()
+      .optional()
+      .describe('The HTTP status of the reply to the last call; null: that is not why it failed. Events of earlier versions lack it.'),
     since: instant().optional().describe('When the first of the questions in a row was not answered. Events of earlier versions lack it.'),
   }),
   carrier_recovered: () => ({ since: since() }),

@@ -91,7 +91,13 @@ const upstreamSchema = named('Upstream', () =>
         'Up to 50 addresses that sent pushes whose signature did not match, the latest first, seen by this replica since its start. Anybody can send such pushes.',
       ),
     lastAnswerAt: instant().nullable(),
-    lastFailure: z.strictObject({ reason: unavailableReason(), at: instant() }).nullable(),
+    lastFailure: z
+      .strictObject({
+        reason: unavailableReason(),
+        status: wholeNumber().nullable().describe('The HTTP status of the reply; null: it is not why the call failed.'),
+        at: instant(),
+      })
+      .nullable(),
   }),
 )
 

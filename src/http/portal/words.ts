@@ -20,7 +20,7 @@ export function sentenceOnPage(sentence: string, nowMs: number): Markup {
 function partOf(word: Word, nowMs: number): Part {
   if (typeof word === 'string') return word
   if (word.kind === 'name') return html`<strong>${word.text}</strong>`
-  if (word.kind === 'carrier') return failureText(word.text)
+  if (word.kind === 'carrier') return failureText(word.text, word.status)
   const atMs = Date.parse(word.text)
   if (Number.isNaN(atMs)) return word.text
   return word.kind === 'ago' ? relativeTime(atMs, nowMs) : timeInSentence(atMs, nowMs)

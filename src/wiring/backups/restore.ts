@@ -128,7 +128,7 @@ function isOther(key: string, others: readonly (string | null | undefined)[]): b
 }
 
 const OTHER_TOMBSTONES =
-  'the tombstones beside or in the store belong to another store than the backup. Nothing was changed. Move that file (NAME.db.tombstones) and that store away first.'
+  'the tombstones beside or in the store belong to another store than the backup. Nothing was changed. Move that file (STORE.tombstones) and that store away first.'
 
 const TOMBSTONES_LOST =
   'no at-rest key decrypts the key with which the relay recognizes erased parcels, so the relay would not start. Nothing was changed. List the right at-rest key in secrets.atRestKeys, or put ' +

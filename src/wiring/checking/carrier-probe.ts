@@ -1,4 +1,5 @@
 import type { CallFailure, RemoteCarrier } from '../../carrier/call/carrier-client.ts'
+import { causeIn } from '../../carrier/call/carrier-log.ts'
 import { failed, judgeClock, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
 import { lacksAnswer, type UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { carrierRemedy, lastFailureText } from '../../domain/polling/carrier-failure-words.ts'
@@ -50,9 +51,9 @@ async function ask(carrier: Pick<RemoteCarrier, 'tryQuestion' | 'state'>, langua
   const about = known === null ? `a number that nobody has (${NOBODYS})` : 'a parcel that it has answered before'
   if (failure === null) return ok(`The carrier answers a question about ${about}.`)
   const { reason, detail } = failure
-  const tls = tlsFaultOf(detail)
-  const last = tls === null ? { reason } : { reason, tls }
-  const why = tls === null ? `${lastFailureText(last)} (${reasonOfCode(detail)})` : lastFailureText(last)
+  const last = { reason, ...causeIn(detail) }
+  const isNamed = last.tls !== undefined || last.status !== undefined
+  const why = isNamed ? lastFailureText(last) : `${lastFailureText(last)} (${reasonOfCode(detail)})`
   if (lacksAnswer(reason) === null) return skipped(`No answer to a question about ${about}: ${why}.`)
   if (known === null && (reason === 'server_error' || (reason === 'rejected' && !DENIALS.has(detail))))
     return warning(

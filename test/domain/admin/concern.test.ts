@@ -84,7 +84,12 @@ test('what is urgent comes before failing endpoints, and what can wait after the
 })
 
 test('a relay that starts has time to take its roles, to make a pass and to be pushed to', () => {
-  const starting = { ...FINE, startedAtMs: NOW - 9999, retention: null, replicas: [{ roles: [], startedAtMs: NOW - 9999, lastSeenAtMs: NOW }] }
+  const starting = {
+    ...FINE,
+    startedAtMs: NOW - 9999,
+    retention: null,
+    replicas: [{ roles: [], startedAtMs: NOW - 9999, lastSeenAtMs: NOW }],
+  }
   expect(concernsOf(starting, NOW)).toEqual([])
   expect(concernsOf({ ...FINE, ...TROUBLES.pushes_unaccepted, lastPushAtMs: NOW }, NOW)).toEqual([])
 })

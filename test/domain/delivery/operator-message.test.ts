@@ -26,7 +26,7 @@ describe('an operator event as a message', () => {
     const { headers, text } = formatted(failing, 'slack')
     expect(headers).toEqual({ 'content-type': 'application/json' })
     expect(JSON.parse(text)).toEqual({
-      text: '*Parcel status relay: failing*\nshop &lt;&amp;&gt; *north* has failed every attempt since 2026-03-01T09:45:00.000Z. It answers 401 ("signature does not match"), so it may have another key. Look: parcel-relay endpoints show 7.\n<https://relay.internal/ops/webhooks/7|Open the portal>',
+      text: '*Parcel status relay: webhook failing*\nshop &lt;&amp;&gt; *north* has failed every attempt since 2026-03-01T09:45:00.000Z. It answers 401 ("signature does not match"), so it may have another key. Look: parcel-relay endpoints show 7.\n<https://relay.internal/ops/webhooks/7|Open the portal>',
     })
   })
 
@@ -40,7 +40,7 @@ describe('an operator event as a message', () => {
           content: {
             type: 'AdaptiveCard',
             body: [
-              { type: 'TextBlock', text: 'Parcel status relay: failing', color: 'attention' },
+              { type: 'TextBlock', text: 'Parcel status relay: webhook failing', color: 'attention' },
               {
                 type: 'TextBlock',
                 text: expect.stringMatching(
@@ -59,7 +59,7 @@ describe('an operator event as a message', () => {
     expect(formatted(failing, 'ntfy')).toEqual({
       headers: {
         'content-type': 'text/plain; charset=utf-8',
-        title: 'Parcel status relay: failing',
+        title: 'Parcel status relay: webhook failing',
         priority: 'high',
         tags: 'warning',
         click: 'https://relay.internal/ops/webhooks/7',

@@ -111,7 +111,7 @@ test('a failing carrier is reported at once, and its recovery after a while', as
   seen.carrier = failing
   for (let times = 0; times < 3; times++) await look()
   expect(told).toEqual(['carrier_failing'])
-  expect(begins).toEqual([{ event: 'carrier_failing', reason: 'timeout', since: new Date(NOON - 60_000).toISOString() }])
+  expect(begins).toEqual([{ event: 'carrier_failing', reason: 'timeout', status: null, since: new Date(NOON - 60_000).toISOString() }])
   for (let flap = 0; flap < 5; flap++) {
     seen.carrier = well
     pass(9000)

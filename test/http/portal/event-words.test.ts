@@ -53,6 +53,7 @@ test.each([
     'No push has been understood since 10:05 UTC: all go into quarantine: eventTime is not a UTC time',
   ],
   ['carrier_failing', { reason: 'server_error' }, 'The carrier fails: it failed inside (5xx)'],
+  ['carrier_failing', { reason: 'rejected', status: 403 }, 'The carrier fails: it rejected the question (403)'],
   [
     'disk_usable',
     { freeBytes: 1, since: '2026-11-25T10:05:07.286Z', until: '2026-11-25T10:11:07.286Z', refused: 355 },

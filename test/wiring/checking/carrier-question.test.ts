@@ -27,24 +27,23 @@ async function open(answer: (response: ServerResponse) => void) {
 
 const REFUSED = carrierRemedy({ reason: 'rejected' })
 const DOWN = carrierRemedy({ reason: 'server_error' })
-const words = (reason: Parameters<typeof lastFailureText>[0]['reason']) => lastFailureText({ reason })
 
 test.each([
-  ['403', (to: ServerResponse): void => json(to, 403, '{}'), words('rejected'), 'status 403', REFUSED],
-  ['401 to a new token', (to: ServerResponse): void => json(to, 401, '{}'), words('rejected'), 'status 401', REFUSED],
-  ['a page of HTML', (to: ServerResponse): void => json(to, 200, '<html>'), words('bad_response'), 'is no JSON', REFUSED],
-  ['JSON of another shape', (to: ServerResponse): void => json(to, 200, '{"ok":true}'), words('bad_response'), 'statuses', REFUSED],
-  ['a redirect', (to: ServerResponse): void => json(to, 302, '', { location: '/login' }), words('redirect'), 'status 302', REFUSED],
-  ['503', (to: ServerResponse): void => json(to, 503, '{}'), words('server_error'), 'status 503', DOWN],
+  ['403', (to: ServerResponse): void => json(to, 403, '{}'), { reason: 'rejected', status: 403 }, '(403)', REFUSED],
+  ['401 to a new token', (to: ServerResponse): void => json(to, 401, '{}'), { reason: 'rejected', status: 401 }, '(401)', REFUSED],
+  ['a page of HTML', (to: ServerResponse): void => json(to, 200, '<html>'), { reason: 'bad_response' }, 'is no JSON', REFUSED],
+  ['JSON of another shape', (to: ServerResponse): void => json(to, 200, '{"ok":true}'), { reason: 'bad_response' }, 'statuses', REFUSED],
+  ['a redirect', (to: ServerResponse): void => json(to, 302, '', { location: '/' }), { reason: 'redirect', status: 302 }, '(302)', REFUSED],
+  ['503', (to: ServerResponse): void => json(to, 503, '{}'), { reason: 'server_error', status: 503 }, '(503)', DOWN],
 ] as const)(
   'P1: check says why the carrier fails that answers a question with %s, in one call',
-  async (_what, answer, why, code, remedy) => {
+  async (_what, answer, cause, detail, remedy) => {
     const { carrier, asked } = await open(answer)
     const question = await questionOf({ carrier })
     expect(question).toMatchObject({ state: 'failed' })
-    for (const said of [why, code, remedy]) expect(question).toMatchObject({ message: expect.stringContaining(said) })
+    for (const said of [lastFailureText(cause), detail, remedy]) expect(question).toMatchObject({ message: expect.stringContaining(said) })
     expect([asked.token, asked.status]).toEqual([1, 1])
-    expect(carrier.state().lastFailure).not.toBeNull()
+    expect(carrier.state().lastFailure).toEqual({ ...cause, atMs: expect.any(Number) })
   },
 )
 
@@ -78,7 +77,7 @@ test('a carrier that may only dislike a number that nobody has is a warning, no 
     const { carrier } = await open((response) => json(response, status, '{}'))
     expect(await questionOf({ carrier, known: null })).toMatchObject({
       state: 'warning',
-      message: expect.stringContaining(`status ${status}`),
+      message: expect.stringContaining(`(${status})`),
     })
     expect(carrier.state()).toMatchObject({ lastFailure: null, breaker: { failures: 0 } })
   }

@@ -3,7 +3,6 @@ import { AppError } from '../../../domain/errors.ts'
 import type { DuePoll } from '../../../domain/polling/poll.ts'
 import type { Clock } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
-import { type SpentUntil, spentNote } from '../../spent-note.ts'
 import type { WriteSide } from '../../write-side.ts'
 
 /** How a poll that an operator has ordered ends. */
@@ -16,8 +15,8 @@ export interface ParcelCommandsPorts {
   readonly fetchUnknown: (identifier: string, operator: string) => Promise<PollEnd>
   /** Marks a parcel as being polled while `work` runs. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
-  /** Absent: it is not known whether the day's calls to the carrier are used up. */
-  readonly spentUntilMs?: SpentUntil
+  /** Returns a sentence that says why the carrier cannot be asked now, and until when; '': not known. */
+  readonly whyNotAsked: () => string
   readonly clock: Clock
 }
 
@@ -41,7 +40,7 @@ export interface ParcelCommands {
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({ write, refresh, fetchUnknown, underWay, spentUntilMs, clock }: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({ write, refresh, fetchUnknown, underWay, whyNotAsked, clock }: ParcelCommandsPorts): ParcelCommands {
   const orderOf = (by: Actor, action: ActionName, identifier: string): OperatorAction => ({
     atMs: clock.now(),
     by,
@@ -73,7 +72,7 @@ export function createParcelCommands({ write, refresh, fetchUnknown, underWay, s
         const detail =
           outcome === 'unusable'
             ? 'The carrier gave no usable answer about this parcel, so it is not known whether it knows the parcel.'
-            : `The carrier cannot be asked now.${spentNote(spentUntilMs)}`
+            : `The carrier cannot be asked now. ${whyNotAsked()}`.trimEnd()
         throw new AppError('upstream_unavailable', detail, { retryAfterMs: RETRY_AFTER_MS })
       }
       return { identifier, outcome }

@@ -4,6 +4,7 @@ import type { Refreshed } from '../../../../src/flow/polling/refresh.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 
 const NUMBER = 'AB123456789SE'
+const WHY = 'It has answered no question (403).'
 
 /** Refreshes a number whose poll ends with `end`. `known`: whether a parcel has the number. */
 function refresh(end: Refreshed, known: boolean) {
@@ -17,6 +18,7 @@ function refresh(end: Refreshed, known: boolean) {
     },
     refresh: { refreshNow: async () => end },
     fetchUnknown: async () => end,
+    whyNotAsked: () => WHY,
     underWay: { during: (_parcelId, work) => work() },
     clock: { now: () => NOON, monotonic: () => 0 },
   })
@@ -26,5 +28,8 @@ function refresh(end: Refreshed, known: boolean) {
 test.each([true, false])('only an answer that the carrier knows none makes a refresh say so (known: %s)', async (known) => {
   expect(await refresh('unknown', known)).toMatchObject({ outcome: 'unknown' })
   await expect(refresh('unusable', known)).rejects.toMatchObject({ code: 'upstream_unavailable', message: /no usable answer/ })
-  await expect(refresh('unavailable', known)).rejects.toMatchObject({ code: 'upstream_unavailable', message: /cannot be asked/ })
+  await expect(refresh('unavailable', known)).rejects.toMatchObject({
+    code: 'upstream_unavailable',
+    message: `The carrier cannot be asked now. ${WHY}`,
+  })
 })
