@@ -1,4 +1,5 @@
 import { type Address, type AddressTag, link } from './addresses.ts'
+import { linkCommands } from './command-links.ts'
 import { charactersOf, html, type Markup, markup, type Part } from './html.ts'
 import { breakable, icon, liveAs, type StateKind, sprite } from './parts.ts'
 import type { Person } from './session.ts'
@@ -60,7 +61,7 @@ ${links.map(
   const foot = html`<p>Times in ${zone} <button class="linkish" type="button" data-zone hidden>change</button></p>
 <p>${link(to`/docs`, 'Docs')}, version ${view.version}</p>
 ${footOf(to, person)}`
-  return frame(view, title, { side, foot, main })
+  return frame(view, title, { side, foot, main: linkCommands(html`${main}`, to, person.scope) })
 }
 
 /** Renders a page of the manual, which anybody may read. `links`: list items with links to all pages. */

@@ -26,7 +26,7 @@ function checkPage(visit: Visit, lines: readonly CheckLine[] | null): string {
 ${headline({ title: 'Check', lead: leadOf(lines), actions: actionButton(to`/check`, lines === null ? 'Check this deployment' : 'Check again', 'main') })}
 ${
   lines === null
-    ? html`<p>It reads the config and the files that it names, looks at the store and its disk, logs in at the carrier and asks it a question (two calls of the budget), compares the clocks, sends this relay a signed push that is not kept, and connects to each webhook without sending anything. <code>parcel-relay check</code> does the same.</p>`
+    ? html`<p>It reads the config and the files that it names, looks at the store and its disk, logs in at the carrier and asks it a question (two calls of the budget), compares the clocks, sends this relay a signed push that is not kept, and connects to each webhook without sending anything. <code class="command">parcel-relay check</code> does the same.</p>`
     : linesTable(lines, visit.nowMs)
 }`
   return renderPage(visit, { title: 'Check', section: 'settings', person, main })

@@ -26,7 +26,7 @@ export const COLUMN_LENGTH_MAX = 200
 /** Makes the form to watch parcels, with the result of the last list. `isFirst`: no parcel is known yet, so the form is open. */
 export function watchForm({ to, nowMs }: Visit, said: WatchSaid, isFirst: boolean): Markup {
   const open = said !== null || isFirst ? markup(' open') : null
-  return html`<details class="plain"${open}><summary>Watch parcels</summary>
+  return html`<details class="plain" id="watch"${open}><summary>Watch parcels</summary>
 ${said === null ? null : saidOf(said, nowMs)}
 <form class="form" method="post" action="${to`/parcels`.path}" enctype="multipart/form-data">
 <div class="field"><label for="ids">Tracking numbers or ids, one a line</label><textarea class="code" id="ids" name="identifiers" rows="4" spellcheck="false" aria-describedby="ids-hint">${wrongLines(said)}</textarea><small id="ids-hint">The relay asks the carrier about each within a minute, and tells webhooks what is new from then on. The API takes larger files: <code>POST /relay/parcels/watch</code>.</small></div>

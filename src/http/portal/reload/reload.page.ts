@@ -35,7 +35,7 @@ function reloadPage(visit: Visit, replica: string, note: Markup | null): string 
   const main = html`${crumbs([to`/settings`, 'Settings'])}
 ${headline({ title: 'Reload the config', lead: 'Reads the config file again, and the files that it names. If it has mistakes, nothing changes.', actions: actionButton(to`/reload`, note === null ? 'Reload the config' : 'Reload it again', 'main') })}
 ${note}
-<p>It reloads <strong>${replica}</strong>, the replica that shows this page; each replica reads its own file. A secret that comes from a variable of the environment changes only by a restart. <code>parcel-relay reload</code> and SIGHUP do the same.</p>
+<p>It reloads <strong>${replica}</strong>, the replica that shows this page; each replica reads its own file. A secret that comes from a variable of the environment changes only by a restart. <code class="command">parcel-relay reload</code> and SIGHUP do the same.</p>
 <p>${buttonLink(to`/check`, 'Check this deployment')}</p>`
   return renderPage(visit, { title: 'Reload the config', section: 'settings', person, main })
 }

@@ -51,10 +51,14 @@ export function webhookPages({ manageEndpoints, operations }: WebhookPagesOption
   ]
 
   async function list(visit: Visit): Promise<PageAnswer> {
+    const name = visit.query('name')
+    const named =
+      name === '' ? undefined : (await manageEndpoints.states()).find(({ endpoint }) => [endpoint.name, endpoint.id].includes(name))
+    if (named !== undefined) return { goTo: visit.to`/webhooks/${named.endpoint.id}` }
     const skip = visit.query('skip')
     if (!/^\d{0,9}$/.test(skip)) throw new AppError('not_found', 'The list has no such page.')
     const condition = CONDITIONS.find((one) => one === visit.query('state')) ?? null
-    const question = { text: visit.query('query').trim(), condition, skip: Number(skip), limit: LIST_MAX }
+    const question = { text: name === '' ? visit.query('query').trim() : name, condition, skip: Number(skip), limit: LIST_MAX }
     return { page: webhookListPage(visit, { ...(await manageEndpoints.search(question)), search: question, ...question }) }
   }
 
