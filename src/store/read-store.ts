@@ -5,6 +5,7 @@ import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
 import { findFormerOrder } from './admin/operator-actions.ts'
 import { listOperatorEvents } from './admin/operator-events.ts'
+import { countParcels } from './admin/parcel-counts.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { createAgedReads } from './admin/retention/aged-rows.ts'
 import { loadRetention } from './admin/retention/retention-state.ts'
@@ -78,6 +79,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     countQuarantined: () => countQuarantined(session),
     answeredParcels: () => findAnsweredParcels(session),
     listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
+    countParcels: (filter, max) => countParcels(session, filter, max),
     nameParcels: (parcelIds) => nameParcels(session, parcelIds),
     listStatuses: () => listStatuses(session),
     listEventValues: () => listEventValues(session),

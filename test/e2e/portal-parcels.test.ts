@@ -155,3 +155,15 @@ test('a webhook whose name has odd spaces can be removed by the name that the pa
   const removed = await visitor.post(`/webhooks/${id}/remove`, { confirm: 'two spaces here' })
   expect(removed.headers.get('location')).toBe('/relay/webhooks')
 })
+
+test('the list of parcels says what it shows, how many there are and in which order', async () => {
+  for (const id of ['85000001', '85000002', '85000003']) await world.push(pushBody({ trackingIds: [id], ...EVENT }))
+  await world.push(pushBody({ trackingIds: ['85000004'], ...EVENT, status: 'DeliveryStarted' }))
+  const lead = async (query: string) => /<p class="lead"[^>]*>([^<]*)/.exec((await visitor.get(`/parcels?${query}`)).text)?.[1]
+  expect(await lead('query=8500')).toBe('4 parcels with an identifier that begins with 8500, sorted by identifier. 4 on this page.')
+  expect(await lead('query=8500&status=DeliveryStarted')).toMatch(
+    /^1 parcel with an identifier that begins with 8500 with the latest status DeliveryStarted, sorted by identifier/,
+  )
+  expect(await lead('')).toMatch(/^\d+ parcels, the next check first, those without checks last\. \d+ on this page\.$/)
+  expect(await lead('stopped=stale')).toBe('No parcel matches the filters.')
+})

@@ -25,6 +25,14 @@ export interface ParcelQuery {
   readonly limit: number
 }
 
+export type ParcelFilter = Pick<ParcelQuery, 'prefix' | 'status' | 'stopped'>
+
+/** How many parcels a filter matches. `more`: only the first of them were counted, so there may be more. */
+export interface FilteredCount {
+  readonly count: number
+  readonly more: boolean
+}
+
 /** Where a page of a list of parcels begins: after this parcel, in the order of the list. */
 export type ParcelCursor =
   | { readonly by: 'identifier'; readonly value: string }

@@ -4,7 +4,7 @@ import type { EndedSession } from '../../domain/admin/ended-session.ts'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { LeftStore } from '../../domain/admin/left-store.ts'
 import type { ActionPage, ActionQuery, Audited, FormerOrder, OperatorAction } from '../../domain/admin/operator-action.ts'
-import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
+import type { FilteredCount, InspectedParcel, ParcelFilter, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import type { RestoreRecord } from '../../domain/admin/restore.ts'
 import type { Retention, RetentionState } from '../../domain/admin/retention.ts'
@@ -169,6 +169,8 @@ export interface AdminReads extends AgedReads {
   countQuarantined(): Promise<number>
   /** Even a short or empty page has a `next` if more parcels may follow. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
+  /** Counts what `listParcels` lists over all pages. Reads at most `max` rows and one. */
+  countParcels(filter: ParcelFilter, max: number): Promise<FilteredCount>
   /** Null: no parcel has this identifier. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
   /** The first identifier of each parcel. Deleted parcels are absent. */

@@ -19,7 +19,7 @@ const LOOKED_AT_MAX = 2000
 /** Stopped parcels are listed in this order of their reasons. */
 const REASONS: readonly NonNullable<ParcelState['stopped']>[] = ['delivered', 'stale', 'unknown', 'unwatched']
 /** A character that sorts after every character of an identifier. */
-const AFTER_ALL = '~'
+export const AFTER_ALL = '~'
 
 const byNext = statement<{ atMs: number; parcelId: number; limit: number }>()((db, p) =>
   db

@@ -120,6 +120,24 @@ describe.each(engines)('administration on $name', (engine) => {
     expect(seen.toSorted()).toEqual(prefix === null ? [...ids, '2001'] : ids)
   })
 
+  test('the parcels of a list are counted, up to a limit of the rows that are read', async () => {
+    const { push, reads } = await openStore(NOON, engine)
+    for (let at = 0; at < 5; at++) await push({ trackingIds: [`100${at}`, `A00${at}`] })
+    await push({ trackingIds: ['1009'], status: 'DeliveryStarted', detailedStatus: 'DeliveryStarted' })
+    const any = { prefix: null, status: null, stopped: null }
+    const count = (filter: Partial<Parameters<typeof reads.countParcels>[0]>, max = 20) => reads.countParcels({ ...any, ...filter }, max)
+    expect(await count({})).toEqual({ count: 6, more: false })
+    expect(await count({}, 6)).toEqual({ count: 6, more: false })
+    expect(await count({}, 5)).toEqual({ count: 5, more: true })
+    expect(await count({ status: 'DeliveryStarted' })).toEqual({ count: 1, more: false })
+    expect(await count({ status: 'TerminalArrived' }, 5)).toEqual({ count: 5, more: true })
+    expect(await count({ status: 'Never' })).toEqual({ count: 0, more: false })
+    expect(await count({ prefix: 'A0' })).toEqual({ count: 5, more: false })
+    expect(await count({ prefix: '1', status: 'DeliveryStarted' })).toEqual({ count: 1, more: false })
+    expect(await count({ prefix: '1' }, 3)).toEqual({ count: 3, more: true })
+    expect(await count({ stopped: 'delivered' })).toEqual({ count: 0, more: false })
+  })
+
   test('parcels are listed by their latest status, and all statuses in use are known', async () => {
     const { push, reads } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })

@@ -173,6 +173,7 @@ async function lookAtPages(reads: ReadSide): Promise<void> {
   const query = { prefix: null, status: null, stopped: null, after: null, limit: 5 }
   for (const asked of [query, { ...query, prefix: '3730' }, { ...query, status: 'Created' }, { ...query, stopped: 'delivered' as const }]) {
     await reads.listParcels(asked)
+    await reads.countParcels(asked, 5)
   }
 }
 

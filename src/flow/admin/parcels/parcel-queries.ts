@@ -1,4 +1,4 @@
-import type { InspectedParcel, ListedParcel, ParcelCursor } from '../../../domain/admin/parcel-list.ts'
+import type { FilteredCount, InspectedParcel, ListedParcel, ParcelCursor } from '../../../domain/admin/parcel-list.ts'
 import { AppError, isStorageFailure } from '../../../domain/errors.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
@@ -29,6 +29,8 @@ export interface ListQuestion {
 /** Lets operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
 export interface ParcelQueries {
   list(question: ListQuestion): Promise<{ readonly parcels: readonly ListedParcel[]; readonly next: string | null }>
+  /** Counts what `list` lists over all pages, up to `COUNTED_MAX`. */
+  count(question: Pick<ListQuestion, 'query' | 'status' | 'stopped'>): Promise<FilteredCount>
   inspect(identifier: string): Promise<ExplainedParcel>
 }
 
@@ -40,6 +42,8 @@ export interface ExplainedParcel extends InspectedParcel {
   readonly nextPollBecause: string | null
 }
 
+/** A count reads at most this many rows, so it takes about as long as a page of the list. */
+export const COUNTED_MAX = 10_000
 /** If the store has more statuses than this, no status is refused, because the error could not list all of them. */
 const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
@@ -49,7 +53,7 @@ export function createParcelQueries({
   write,
   clock,
 }: {
-  readonly reads: Pick<ReadSide, 'listParcels' | 'listStatuses' | 'inspectParcel'>
+  readonly reads: Pick<ReadSide, 'listParcels' | 'countParcels' | 'listStatuses' | 'inspectParcel'>
   readonly write: Pick<WriteSide, 'planPoll'>
   readonly clock: Pick<Clock, 'now'>
 }): ParcelQueries {
@@ -80,6 +84,7 @@ export function createParcelQueries({
       const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, isUnknown: unknown, after: cursor, limit })
       return { parcels, next: next === null ? null : encodeCursor(next) }
     },
+    count: ({ query, status, stopped }) => reads.countParcels({ prefix: query, status, stopped }, COUNTED_MAX),
     async inspect(text) {
       const parcel = await reads.inspectParcel(readIdentifier(text))
       if (parcel === null) throw new AppError('not_found', 'No parcel has this identifier.')

@@ -1,7 +1,8 @@
-import type { InspectedIdentifier, ListedParcel } from '../../../domain/admin/parcel-list.ts'
-import { counted } from '../../../domain/amounts.ts'
+import type { FilteredCount, InspectedIdentifier, ListedParcel } from '../../../domain/admin/parcel-list.ts'
+import { counted, countText } from '../../../domain/amounts.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
+import { COUNTED_MAX } from '../../../flow/admin/parcels/parcel-queries.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -21,7 +22,7 @@ interface ParcelFilters {
 interface ParcelListing {
   readonly filters: ParcelFilters
   /** Null: no identifier can begin with the text that was searched for. */
-  readonly found: { readonly parcels: readonly ListedParcel[]; readonly next: string | null } | null
+  readonly found: { readonly parcels: readonly ListedParcel[]; readonly next: string | null; readonly counted: FilteredCount } | null
   readonly said: WatchSaid
 }
 
@@ -41,7 +42,7 @@ export function parcelListPage(visit: Visit, { filters, found, said }: ParcelLis
   const { text, status, stopped } = filters
   const parcels = found?.parcels ?? []
   const next = found?.next ?? null
-  const main = html`${headline({ title: 'Parcels', lead: leadOf(parcels.length, filters) })}
+  const main = html`${headline({ title: 'Parcels', lead: leadOf(found, filters) })}
 ${searchForm(visit, filters)}
 ${parcels.length === 0 ? nothingFound(visit, filters) : rowsOf(visit, parcels)}
 ${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { query: text, status, stopped, cursor: next }), 'Next page')}</p>`}
@@ -53,10 +54,33 @@ function isFiltered({ text, status, stopped }: ParcelFilters): boolean {
   return text !== '' || status !== '' || stopped !== null
 }
 
-function leadOf(count: number, filters: ParcelFilters): string {
-  if (count > 0) return `${counted(count, 'parcel', 'parcels')} on this page.`
+/** Says what the list shows, how many there are, and in which order. */
+function leadOf(found: ParcelListing['found'], filters: ParcelFilters): string {
+  const here = found?.parcels.length ?? 0
+  if (found !== null && here > 0) {
+    const { status, stopped, text } = filters
+    const what = [
+      text === '' ? '' : ` with an identifier that begins with ${text}`,
+      status === '' ? '' : ` with the latest status ${status}`,
+      stopped === null ? '' : ` whose checks have ended (${STOPPED_BECAUSE[stopped]})`,
+    ].join('')
+    const order =
+      text !== ''
+        ? 'sorted by identifier'
+        : stopped !== null
+          ? 'the ones known longest first'
+          : 'the next check first, those without checks last'
+    return `${amountOf(found.counted)}${what}, ${order}. ${countText(here)} on this page.`
+  }
+  if (found?.counted.more === true || (found?.next ?? null) !== null) return 'None on this page; there may be more on the next.'
   if (filters.text !== '') return `No parcel is known by ${filters.text}.`
   return isFiltered(filters) ? 'No parcel matches the filters.' : 'None yet.'
+}
+
+function amountOf({ count, more }: FilteredCount): string {
+  if (!more) return counted(count, 'parcel', 'parcels')
+  if (count === COUNTED_MAX) return `More than ${countText(count)} parcels`
+  return `At least ${counted(count, 'parcel', 'parcels')} (only ${countText(COUNTED_MAX)} were looked at)`
 }
 
 function nothingFound({ to, person }: Visit, filters: ParcelFilters): Markup {
@@ -77,7 +101,7 @@ function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Ma
   return html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels">
 <div><label for="q">Tracking number or tracking id, or how it begins</label><input id="q" name="query" type="search" value="${text}" spellcheck="false" autocomplete="off" autocapitalize="characters"></div>
 <div><label for="s">Latest status</label><select id="s" name="status"><option value="">any</option>${statuses.map((one) => html`<option value="${one}"${chosen(one === status)}>${one}</option>`)}</select></div>
-<div><label for="w">Checks</label><select id="w" name="stopped"><option value="">going on, next first</option>${Object.entries(
+<div><label for="w">Checks</label><select id="w" name="stopped"><option value="">any: next check first</option>${Object.entries(
     STOPPED_BECAUSE,
   ).map(([reason, because]) => html`<option value="${reason}"${chosen(reason === stopped)}>ended: ${because}</option>`)}</select></div>
 <div><button class="btn" type="submit">Show</button></div>

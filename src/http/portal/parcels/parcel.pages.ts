@@ -141,10 +141,12 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
     const cursor = visit.query('cursor') === '' ? null : readCursor(visit.query('cursor'))
     if (cursor === null && visit.query('cursor') !== '') throw new AppError('not_found', 'The list has no such page.')
     const status = filters.status === '' ? null : filters.status
-    const found = await lookAtParcels.list({ query: prefix, status, stopped, cursor, limit: LIST_MAX })
-    const [only, ...more] = found.parcels
+    const listed = await lookAtParcels.list({ query: prefix, status, stopped, cursor, limit: LIST_MAX })
+    const [only, ...more] = listed.parcels
     const isTheOne = prefix !== null && more.length === 0 && only?.identifiers.some(({ value }) => value === prefix) === true
-    return isTheOne ? { goTo: visit.to`/parcels/${prefix}` } : { page: parcelListPage(visit, { filters, found, said }) }
+    if (isTheOne) return { goTo: visit.to`/parcels/${prefix}` }
+    const found = { ...listed, counted: await lookAtParcels.count({ query: prefix, status, stopped }) }
+    return { page: parcelListPage(visit, { filters, found, said }) }
   }
 }
 

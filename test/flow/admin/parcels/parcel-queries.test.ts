@@ -12,6 +12,7 @@ async function becauseOf(change: Partial<ParcelState>, planned = REGULAR): Promi
   const queries = createParcelQueries({
     reads: {
       listParcels: async () => ({ parcels: [], next: null }),
+      countParcels: async () => ({ count: 0, more: false }),
       listStatuses: async () => [],
       inspectParcel: async () => ({ state, identifiers: [], entries: [] }),
     },
