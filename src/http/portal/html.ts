@@ -29,8 +29,8 @@ export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Ma
   return markup(texts.map((text, at) => text + (at < parts.length ? put(parts[at], contexts[at]) : '')).join(''))
 }
 
-/** Where a value stands in its template: between tags, in a quoted attribute, or between attributes. */
-type Context = 'text' | 'quoted' | 'tag'
+/** Where a value stands in its template: between tags, where only text may stand, in a quoted attribute, or between attributes. */
+type Context = 'text' | 'plain' | 'quoted' | 'tag'
 
 function put(part: Part, context: Context | undefined): string {
   if (part === null || part === undefined || part === false) return ''
@@ -41,8 +41,15 @@ function put(part: Part, context: Context | undefined): string {
   }
   if (context === 'tag') throw new TypeError('Only markup may stand in the place of an attribute.')
   // The value of a field goes back as it is; what people read shows what it hides.
-  return escapeHtml(context === 'quoted' ? String(part) : withMarks(String(part)))
+  if (context === 'quoted') return escapeHtml(String(part))
+  const pieces = withMarks(String(part)).split(LONG_WORD)
+  return pieces
+    .map((text, at) => (at % 2 === 0 || context === 'plain' ? escapeHtml(text) : `<span class="long">${escapeHtml(text)}</span>`))
+    .join('')
 }
+
+/** Others may write words of any length. The style sheet breaks those that are longer than any identifier, and no others. */
+const LONG_WORD = /(\S{41,})/
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
@@ -110,7 +117,11 @@ function step(state: State, rest: string): State {
   return state.in === 'name' ? state : { ...state, in: 'bare' }
 }
 
+/** Elements that hold text alone, or break it themselves. */
+const PLAIN: ReadonlySet<string> = new Set(['title', 'textarea', 'option', 'pre'])
+
 function contextAt(state: State, text: string): Context {
+  if (state.in === 'text' && PLAIN.has(state.element)) return 'plain'
   if (state.in === 'text' || state.in === 'quoted' || state.in === 'tag') return state.in
   // An optional attribute brings its own leading space, so its markup may follow the name of the tag: `<h1${lang}>`.
   if (state.in === 'name' && /<[a-z][a-z0-9]*$/i.test(text)) return 'tag'
