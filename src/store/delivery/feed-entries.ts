@@ -51,9 +51,10 @@ const sentTo = statement<{ endpointId: number; parcelId: number; sequences: read
  */
 export async function leaveOutSent(session: Session, endpointId: string, entries: readonly FeedEntry[]): Promise<readonly FeedEntry[]> {
   const sent = await Promise.all(
-    entries.map(async ({ entry: { members }, parcelId }) => {
-      if (members.length === 1) return false
-      const sequences = members.map(({ sequence }) => sequence)
+    entries.map(async ({ entry: { members }, parcelId, sequence }) => {
+      const sequences = members.map((member) => member.sequence)
+      // The first event about an entry has the number of its sighting.
+      if (sequences.length === 1 && sequences[0] === sequence) return false
       return (await session.all(sentTo, { endpointId: Number(endpointId), parcelId, sequences })).length > 0
     }),
   )

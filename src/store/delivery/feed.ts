@@ -40,22 +40,28 @@ export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEve
   }
 }
 
-/** The events of an observation have the next numbers after its sightings. A push has one sighting, so its event is close. */
-const NEXT_TO_SIGHTING = 3
-
-const renumber = statement<{ from: number; upTo: number; to: number }>()((db, p) =>
+const renumberFirst = statement<{ from: number; to: number }>()((db, p) =>
   db
     .updateTable('feed')
     .set({ entry: p.to })
-    .where('sequence', '>=', p.from)
-    .where('sequence', '<=', p.upTo)
-    .where((row) => row(row.ref('entry'), '=', p.from))
+    .where('sequence', '=', p.from)
+    .where('entry', '=', p.from)
+    .where('payload_ref', 'is not', null),
+)
+/** The conditions are those of the index. */
+const renumberLater = statement<{ from: number; to: number }>()((db, p) =>
+  db
+    .updateTable('feed')
+    .set({ entry: p.to })
+    .where('entry', '=', p.from)
+    .where((row) => row(row.ref('entry'), '<>', row.ref('sequence')))
     .where('payload_ref', 'is not', null),
 )
 
 /** Lets the events of a sighting that a join has united with an equal one name the sighting that stays, so that readers still find its entry. */
 export async function renumberEvents(session: Session, { from, to }: Renumbered): Promise<void> {
-  await session.run(renumber, { from, upTo: from + NEXT_TO_SIGHTING, to })
+  await session.run(renumberLater, { from, to })
+  await session.run(renumberFirst, { from, to })
 }
 
 /** How many events next to a sequence are looked at: parcels may have been erased, so the time of an event may be lost. */

@@ -11,6 +11,7 @@ import { began } from './migrations/0007-began.ts'
 import { pace } from './migrations/0008-pace.ts'
 import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 import { auditLists } from './migrations/0010-audit-lists.ts'
+import { renumberedEvents } from './migrations/0012-renumbered-events.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */
@@ -34,6 +35,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: pace.up },
   { servesFrom: 1, up: onceOnlyForms.up },
   { servesFrom: 1, up: auditLists.up },
+  { servesFrom: 1, up: renumberedEvents.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

@@ -11,6 +11,7 @@ import { began } from './migrations/0007-began.ts'
 import { pace } from './migrations/0008-pace.ts'
 import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 import { auditLists } from './migrations/0010-audit-lists.ts'
+import { renumberedEvents } from './migrations/0012-renumbered-events.ts'
 
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
@@ -25,6 +26,7 @@ export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0008-pace': pace,
   '0009-once-only-forms': onceOnlyForms,
   '0010-audit-lists': auditLists,
+  '0012-renumbered-events': renumberedEvents,
 }
 
 /** The name of the first step in versions before the first release. */

@@ -3,6 +3,7 @@ import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { aPoll, pushBody } from '../../support/history/builders.ts'
 import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
+import { storedNumber } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const timeOf = (atMs: number) => new Date(atMs).toISOString()
@@ -73,5 +74,28 @@ describe.each(engines)('reading the feed beside a join on $name', (engine) => {
     await writes.record([join])
     await catchUp(writes)
     expect(timesIn(await reader.take())).toEqual([HAPPENED, NOON])
+  })
+
+  // Joined in every order, and read from each of the events about the entry on. Between them the relay records much else.
+  test.each([
+    '1001 2002, 1001 3003, 1001 4004',
+    '3003 4004, 2002 3003, 1001 2002',
+    '2002 4004, 1001 3003, 3003 4004',
+    '2002 3003 4004, 1001 4004',
+    '1001 2002 3003 4004',
+  ])('7.1, 1.4: an entry of four parcels is sent once after the joins %s', async (joins) => {
+    const { writes, path } = await openStore(NOON, engine)
+    const firsts: number[] = []
+    for (const id of ['1001', '2002', '3003', '4004']) {
+      await writes.record([pushOf([id])])
+      firsts.push(await storedNumber(path, 'select max(sequence) from feed'))
+      for (let nth = 0; nth < 5; nth++) await writes.record([pushOf(['9009'], 'Elsewhere', NOON - firsts.length * 60_000 - nth * 1000)])
+    }
+    for (const [nth, ids] of joins.split(', ').entries()) await writes.record([pushOf(ids.split(' '), 'Joined', NOON + nth)])
+    for (const [nth, from] of firsts.entries()) {
+      const reader = await addEndpoint(writes, NOON, { name: `reader ${nth}`, from })
+      await catchUp(writes)
+      expect([nth, timesIn(await reader.take()).filter((atMs) => atMs === HAPPENED)]).toEqual([nth, [HAPPENED]])
+    }
   })
 })

@@ -33,29 +33,29 @@ interface Told {
   readonly isToldToAll: boolean
 }
 
-/** Decides for two parcels, which may be joined, which messages each endpoint must get, from the text of the rules 6.6 and 7.1 alone. */
-export function createTellingModel(startRecentMs: number) {
+/** Decides for parcels, which may be joined, which messages each endpoint must get, from the text of the rules 6.6 and 7.1 alone. */
+export function createTellingModel(startRecentMs: number, parcels: number) {
   let recentMs = startRecentMs
   const tellings: Telling[] = []
-  const knownSinceMs = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-  const told: [Map<Fact, Told>, Map<Fact, Told>] = [new Map(), new Map()]
-  let isJoined = false
+  /** For each parcel, the one that it is a part of. */
+  const holders = Array.from({ length: parcels }, () => ({ knownSinceMs: Number.POSITIVE_INFINITY, told: new Map<Fact, Told>() }))
   /** The index of the first message that is still in the feed. */
   let kept = 0
 
-  const entriesOf = (parcel: number) => told[isJoined || parcel === 0 ? 0 : 1]
-  function know(parcel: number, sinceMs: number): void {
-    const at = isJoined ? 0 : parcel
-    knownSinceMs[at] = Math.min(knownSinceMs[at] ?? sinceMs, sinceMs)
-  }
-  function join(): void {
-    if (isJoined) return
-    isJoined = true
-    know(0, knownSinceMs[1] ?? 0)
-    for (const [fact, { places, isToldToAll }] of told[1]) {
-      const other = told[0].get(fact)
-      told[0].set(fact, { places: [...(other?.places ?? []), ...places], isToldToAll: isToldToAll || other?.isToldToAll === true })
+  /** Joins the parcels, and returns what they are then a part of. */
+  function join(joined: readonly number[]) {
+    const [holder, ...others] = new Set(joined.map((parcel) => holders[parcel]))
+    if (holder === undefined) throw new Error('there is no such parcel')
+    for (const other of others) {
+      if (other === undefined) continue
+      holder.knownSinceMs = Math.min(holder.knownSinceMs, other.knownSinceMs)
+      for (const [fact, { places, isToldToAll }] of other.told) {
+        const known = holder.told.get(fact)
+        holder.told.set(fact, { places: [...(known?.places ?? []), ...places], isToldToAll: isToldToAll || known?.isToldToAll === true })
+      }
+      for (const [parcel, one] of holders.entries()) if (one === other) holders[parcel] = holder
     }
+    return holder
   }
   function isTold({ backfill, beganAtMs, from }: Owed, place: number): boolean {
     const telling = tellings[place]
@@ -71,7 +71,8 @@ export function createTellingModel(startRecentMs: number) {
   }
   return {
     kept: () => kept,
-    isJoined: () => isJoined,
+    /** How many parcels there are that have not proved to be one. */
+    apart: () => new Set(holders).size,
     /** Chooses the message of the feed at which an endpoint starts; null: it starts now. */
     placeFrom: (from: number | null) => (from === null || kept >= tellings.length ? null : kept + (from % (tellings.length - kept))),
     begin(settings: Partial<EndpointSettings>, from: number | null, nowMs: number): Owed {
@@ -98,10 +99,10 @@ export function createTellingModel(startRecentMs: number) {
     prune(): void {
       kept = tellings.length
     },
-    push({ fact, parcel }: { readonly fact: Fact; readonly parcel: number }, joins: boolean, nowMs: number): void {
-      if (joins) join()
-      know(parcel, Math.min(fact.atMs, nowMs))
-      const entries = entriesOf(parcel)
+    push(fact: Fact, about: readonly number[], nowMs: number): void {
+      const holder = join(about)
+      holder.knownSinceMs = Math.min(holder.knownSinceMs, fact.atMs, nowMs)
+      const entries = holder.told
       const before = entries.get(fact)
       if (before?.isToldToAll === true) return
       const said = { fact, recordedAtMs: nowMs }
@@ -109,15 +110,10 @@ export function createTellingModel(startRecentMs: number) {
       entries.set(fact, { places: before?.places ?? [], isToldToAll: true })
     },
     /** The relay numbers the entries of a poll from the oldest to the newest. */
-    poll(
-      { parcel, listed, watch }: { readonly parcel: number; readonly listed: readonly Fact[]; readonly watch: boolean },
-      joins: boolean,
-      nowMs: number,
-    ): void {
-      if (joins) join()
-      if (watch) know(parcel, nowMs)
-      const entries = entriesOf(parcel)
-      const sinceMs = knownSinceMs[isJoined ? 0 : parcel] ?? 0
+    poll({ listed, watch }: { readonly listed: readonly Fact[]; readonly watch: boolean }, about: readonly number[], nowMs: number): void {
+      const holder = join(about)
+      if (watch) holder.knownSinceMs = Math.min(holder.knownSinceMs, nowMs)
+      const { told: entries, knownSinceMs: sinceMs } = holder
       for (const fact of listed.toSorted((a, b) => a.atMs - b.atMs)) {
         if (entries.has(fact)) continue
         const said = { fact, recordedAtMs: nowMs }
