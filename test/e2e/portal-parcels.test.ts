@@ -167,3 +167,15 @@ test('the list of parcels says what it shows, how many there are and in which or
   expect(await lead('')).toMatch(/^\d+ parcels, the next check first, those without checks last\. \d+ on this page\.$/)
   expect(await lead('stopped=stale')).toBe('No parcel matches the filters.')
 })
+
+test('a parcel is told in the words of the carrier first, with its kind of delivery', async () => {
+  const texts = { texts: { sv: 'Lastat på turen', en: 'Loaded on the round' } }
+  await world.push(pushBody({ trackingIds: ['86000001'], ...EVENT, ...texts, location: 'Kiruna', distributionType: 'Doorstep' }))
+  const { text } = await visitor.get('/parcels/86000001')
+  expect(/<p class="lead"[^>]*>(.*?)<\/p>/s.exec(text)?.[1]).toMatch(/^<span lang="en">Loaded on the round<\/span>, Kiruna, /)
+  expect(text).toContain('<dt>Kind of delivery</dt><dd>Doorstep</dd>')
+  await world.push(pushBody({ trackingIds: ['86000002'], ...EVENT, texts: {}, distributionType: '' }))
+  const unknown = (await visitor.get('/parcels/86000002')).text
+  expect(unknown).toContain('<dt>Kind of delivery</dt><dd>not known yet</dd>')
+  expect(/<p class="lead"[^>]*>(.*?)<\/p>/s.exec(unknown)?.[1]).toMatch(/^ArrivedT2, Stockholm, /)
+})

@@ -60,4 +60,6 @@ export interface InspectedIdentifier {
 export interface InspectedParcel extends ListedParcel {
   /** The newest first. */
   readonly entries: readonly Entry[]
+  /** The kind of delivery, in the word of the carrier; empty: not known. */
+  readonly distributionType: string
 }

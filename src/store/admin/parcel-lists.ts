@@ -156,10 +156,12 @@ export async function inspectParcel(session: Session, contents: Contents, identi
   if (found === null) return null
   const { parcelId } = found
   const state = await loadParcel(session, parcelId)
+  const { entries, distributionType } = await viewParcel(session, contents, parcelId)
   return {
     state,
     identifiers: (await identifiersOf(session, [{ state }])).get(parcelId) ?? [],
-    entries: (await viewParcel(session, contents, parcelId)).entries,
+    entries,
+    distributionType,
   }
 }
 

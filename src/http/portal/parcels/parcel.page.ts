@@ -1,5 +1,6 @@
 import { countText } from '../../../domain/amounts.ts'
 import type { Entry } from '../../../domain/history/history.ts'
+import { pickText } from '../../../domain/history/pull-response.ts'
 import { receivedText } from '../../../domain/received-text.ts'
 import type { ErasureReport } from '../../../flow/admin/erasure/manage-erasures.ts'
 import type { ExplainedParcel } from '../../../flow/admin/parcels/parcel-queries.ts'
@@ -74,10 +75,16 @@ function leadOf(latest: Entry | undefined, { checkedAtMs, failures }: ExplainedP
     return html`The carrier was asked ${relativeTime(Math.min(checkedAtMs, nowMs), nowMs)} and knows nothing of it. Is the number right?`
   }
   const place = latest.location === '' ? '' : `, ${latest.location}`
-  return html`${latest.detailedStatus === '' ? latest.status : latest.detailedStatus}${place}, ${relativeTime(latest.atMs, nowMs)}.`
+  // The words of the carrier come first. The page is in English, so English ones are shown if there are any.
+  const said = pickText(latest, 'detailed', ['en'])
+  const words = said === null || said.text === null || said.text === '' ? null : html`<span lang="${said.language}">${said.text}</span>`
+  return html`${words ?? (latest.detailedStatus === '' ? latest.status : latest.detailedStatus)}${place}, ${relativeTime(latest.atMs, nowMs)}.`
 }
 
-function factsOf({ state, identifiers, nextPollBecause }: ExplainedParcel, nowMs: number): readonly (readonly [string, Part])[] {
+function factsOf(
+  { state, identifiers, distributionType, nextPollBecause }: ExplainedParcel,
+  nowMs: number,
+): readonly (readonly [string, Part])[] {
   const idsOf = (isTrackingId: boolean) =>
     identifiers.filter((one) => one.isTrackingId === isTrackingId).map(({ value }) => html`<span class="id">${value}</span> `)
   const [numbers, trackingIds] = [idsOf(false), idsOf(true)]
@@ -93,6 +100,7 @@ function factsOf({ state, identifiers, nextPollBecause }: ExplainedParcel, nowMs
     ['Last check', state.checkedAtMs === null ? 'none yet' : relativeTime(state.checkedAtMs, nowMs)],
     ['Tracking number', numbers.length === 0 ? 'not known yet' : numbers],
     ...(trackingIds.length === 0 ? [] : [['Tracking ids', trackingIds] as const]),
+    ['Kind of delivery', distributionType === '' ? 'not known yet' : distributionType],
     ...(state.watchedAtMs === null ? [] : [['Watched since', timeInSentence(state.watchedAtMs, nowMs)] as const]),
   ]
 }

@@ -14,7 +14,7 @@ async function becauseOf(change: Partial<ParcelState>, planned = REGULAR): Promi
       listParcels: async () => ({ parcels: [], next: null }),
       countParcels: async () => ({ count: 0, more: false }),
       listStatuses: async () => [],
-      inspectParcel: async () => ({ state, identifiers: [], entries: [] }),
+      inspectParcel: async () => ({ state, identifiers: [], entries: [], distributionType: '' }),
     },
     write: { planPoll: async () => planned },
     clock: { now: () => NOON },
