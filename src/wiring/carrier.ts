@@ -37,6 +37,7 @@ export async function openCarrier(
     ...(shared === null ? {} : { shared: { ...shared.carrier, vault } }),
     onCall,
     answeredBefore: () => reads.answeredParcels(),
+    isErased: (identifier) => write.isErased({ identifier, nowMs: clock.now() }),
     clock,
     log,
     ca,

@@ -39,6 +39,8 @@ export interface CarrierBreakerPorts {
   readonly log: Log
   /** Returns identifiers about which the carrier gave an answer when they were last asked about; empty: there are none. */
   readonly answeredBefore?: (() => Promise<readonly string[]>) | undefined
+  /** Whether a parcel was erased, so that the carrier must not be asked about it. Absent: none ever is. */
+  readonly isErased?: ((identifier: string) => Promise<boolean>) | undefined
   /** Asks a question that only checks whether the carrier answers. */
   readonly check: (question: Omit<Question, 'priority'>) => Promise<StatusOutcome | null>
   readonly random?: () => number
@@ -46,7 +48,7 @@ export interface CarrierBreakerPorts {
 
 /** Protects a failing carrier from more calls (see `domain/polling/breaker`), and logs when this begins and ends. */
 export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker {
-  const { clock, log, answeredBefore, random = Math.random } = ports
+  const { clock, log, answeredBefore, isErased, random = Math.random } = ports
   let breaker = closedBreaker
   let lastFailed: Question | null = null
   let isChecking = false
@@ -75,6 +77,8 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     isChecking = true
     try {
       const known = answeredBefore === undefined ? [] : await answeredBefore().catch((): readonly string[] => [])
+      // If the store cannot tell, the question is forgotten too.
+      if (lastFailed !== null && (await isErased?.(lastFailed.identifier).catch(() => true)) === true) lastFailed = null
       const others = known.filter((one) => !breaker.suspects.has(one) && !breaker.failing.has(one))
       const identifier = others[Math.floor(random() * others.length)] ?? (mayRepeat ? lastFailed?.identifier : undefined)
       if (identifier !== undefined && lastFailed !== null) {

@@ -55,6 +55,7 @@ export interface CarrierOptions {
   readonly startTimer?: StartTimer
   /** See `CarrierBreakerPorts`. */
   readonly answeredBefore?: () => Promise<readonly string[]>
+  readonly isErased?: (identifier: string) => Promise<boolean>
 }
 
 export interface CallFailure {
@@ -173,7 +174,7 @@ interface AskingParts {
 
 /** Creates the part that asks questions, behind the breaker. */
 function createAsking(options: CarrierOptions, { ports, deadlines, carrierLog }: AskingParts) {
-  const { clock, log, timeoutMs, answeredBefore } = options
+  const { clock, log, timeoutMs, answeredBefore, isErased } = options
   /** Null: the caller or a stop of the relay has ended the call. Then the carrier did not fail, and nothing may count it. */
   const ask = async (call: StatusCall, signal?: AbortSignal): Promise<StatusOutcome | null> => {
     const answered = await askStatus(ports, call)
@@ -190,7 +191,7 @@ function createAsking(options: CarrierOptions, { ports, deadlines, carrierLog }:
       deadline.end()
     }
   }
-  const breaker = createCarrierBreaker({ clock, log, answeredBefore, check })
+  const breaker = createCarrierBreaker({ clock, log, answeredBefore, isErased, check })
   const fetchAll: Carrier['fetchAll'] = async ({ identifier, language, priority, spender, signal }) => {
     const deadline = deadlines.open(signal)
     // For a scheduled poll the time limit starts when the request is sent.

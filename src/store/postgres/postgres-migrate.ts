@@ -12,6 +12,7 @@ import { pace } from './migrations/0008-pace.ts'
 import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 import { auditLists } from './migrations/0010-audit-lists.ts'
 import { renumberedEvents } from './migrations/0012-renumbered-events.ts'
+import { expectedByParcel } from './migrations/0013-expected-by-parcel.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */
@@ -36,6 +37,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: onceOnlyForms.up },
   { servesFrom: 1, up: auditLists.up },
   { servesFrom: 1, up: renumberedEvents.up },
+  { servesFrom: 1, up: expectedByParcel.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

@@ -284,11 +284,13 @@ const forgetFlights = rawStatement<{ keys: readonly string[] }>()((p) => sql`del
 
 function erasingVerbs({ session, end }: Parts) {
   return {
-    async eraseParcels(parcelIds) {
+    async eraseParcels(parcelIds, identifiers) {
+      const forget = (names: readonly string[]) => session.enqueueWrite(forgetFlights, { keys: names.map(flightKey) })
+      forget(identifiers)
+      session.enqueueWrite(sweepAll, {})
       if (parcelIds.length === 0) return NO_PARCELS
       const { contents, ...erased } = await eraseParcels(session, parcelIds)
-      session.enqueueWrite(forgetFlights, { keys: erased.names.map(({ value }) => flightKey(value)) })
-      session.enqueueWrite(sweepAll, {})
+      forget(erased.names.map(({ value }) => value))
       const events = parcelIds.map((parcelId) => erasedEvent(end.give(), parcelId))
       // Raise the version of the endpoints. Then other open batches begin again, and none of them uses a removed content.
       end.changeEndpoints(null)

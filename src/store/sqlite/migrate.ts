@@ -12,6 +12,7 @@ import { pace } from './migrations/0008-pace.ts'
 import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 import { auditLists } from './migrations/0010-audit-lists.ts'
 import { renumberedEvents } from './migrations/0012-renumbered-events.ts'
+import { expectedByParcel } from './migrations/0013-expected-by-parcel.ts'
 
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
@@ -27,6 +28,7 @@ export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0009-once-only-forms': onceOnlyForms,
   '0010-audit-lists': auditLists,
   '0012-renumbered-events': renumberedEvents,
+  '0013-expected-by-parcel': expectedByParcel,
 }
 
 /** The name of the first step in versions before the first release. */

@@ -40,6 +40,7 @@ async function openFailing(
     clock,
     log: silent,
     answeredBefore: () => store.reads.answeredParcels(),
+    isErased: (identifier) => store.writes.isErased({ identifier, nowMs: store.now() }),
     check: async ({ identifier, language }) => answerTo(identifier, language),
     random,
   })
@@ -96,6 +97,21 @@ function golden(): () => number {
 
 const failing = (at: number) => `AF${1000 + at}`
 const healthy = (at: number) => `AH${2000 + at}`
+
+test('whether the carrier answers is not asked about a parcel that was erased', async () => {
+  const asksAfter = async (isErased: boolean) => {
+    const { writes, second, asked } = await openFailing(() => true)
+    await writes.watch({ identifier: failing(0), nowMs: NOON })
+    for (let at = 0; at < 600 && asked.length < 2; at++) await second()
+    await writes.useTombstoneKey(Buffer.alloc(32, 1))
+    if (isErased) await writes.eraseParcels({ identifiers: [failing(0)], nowMs: NOON, dryRun: false })
+    else await writes.unwatch({ identifier: failing(0) })
+    const before = asked.length
+    for (let at = 0; at < 60; at++) await second()
+    return asked.length - before
+  }
+  expect([await asksAfter(true), (await asksAfter(false)) > 0]).toEqual([0, true])
+})
 
 test('DOMAIN 6.1: thirty parcels that always fail do not keep thirty others from being polled', async () => {
   const { writes, second, asked, reads } = await openFailing((identifier) => identifier.startsWith('AF'))

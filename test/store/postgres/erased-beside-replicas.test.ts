@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
+import { flightKey } from '../../../src/store/postgres/polling/flights.ts'
+import { openSharedCarrier } from '../../../src/store/postgres/polling/shared-carrier.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { NOON } from '../../support/runner/constants.ts'
+import { storedRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
 const KEY = Buffer.alloc(32, 1)
@@ -49,4 +52,14 @@ test('pushes of a parcel that is erased at the same time leave nothing of it', a
     ])
     expect(await other.reads.findParcel(id)).toBeNull()
   }
+})
+
+test('an erasure forgets the questions about identifiers without a parcel', async () => {
+  const { one, other } = await openReplicas()
+  const { flights, close } = openSharedCarrier(one.path)
+  await flights.take({ key: 'GONE0001', leaseMs: 600_000, waited: false, notFoundForMs: 0 })
+  await flights.take({ key: 'KEPT0001', leaseMs: 600_000, waited: false, notFoundForMs: 0 })
+  await close()
+  await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, dryRun: false })
+  expect(await storedRows(one.path, 'select key from flight')).toEqual([{ key: flightKey('KEPT0001') }])
 })

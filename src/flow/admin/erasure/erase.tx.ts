@@ -118,7 +118,7 @@ async function erase(
   const values = [...new Set(identifiers)]
   const parcelOf = new Map((await tx.holdParcelsOf(values)).map(({ value, parcelId }) => [value, parcelId]))
   const held = [...new Set(parcelOf.values())].sort((a, b) => a - b)
-  const erased = await tx.eraseParcels(held)
+  const erased = await tx.eraseParcels(held, values)
   const buried = await findTombstones(tx, key, values)
   const alone = values.filter((value) => !parcelOf.has(value) && !buried.has(value))
   addTombstones(
@@ -176,7 +176,10 @@ async function repeat(
     if (tombstone !== undefined) erasedAtMs.set(parcelId, Math.max(erasedAtMs.get(parcelId) ?? 0, tombstone.erasedAtMs))
   }
   const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
-  const { names } = await tx.eraseParcels(held.map(({ parcelId }) => parcelId))
+  const { names } = await tx.eraseParcels(
+    held.map(({ parcelId }) => parcelId),
+    [],
+  )
   tx.addUnfinished(names.map(({ value }) => value))
   // The missing tombstones are stored after the last page. If the relay stops before that, the next start repeats the erasures from the beginning.
   const unmarked = names.filter(({ value }) => !missing.has(markOf(key, value)))

@@ -75,8 +75,11 @@ export interface ErasureWrites {
 }
 
 export interface ErasureTx {
-  /** Deletes parcels that the transaction holds, with all their data, and adds an `erased` event for each to the feed. */
-  eraseParcels(parcelIds: readonly number[]): Promise<Omit<ErasedParcels, 'results'>>
+  /**
+   * Deletes parcels that the transaction holds, with all their data, and adds an `erased` event for each to the feed. `identifiers`: what was
+   * asked for, also identifiers without a parcel, so that questions to the carrier about them are forgotten too.
+   */
+  eraseParcels(parcelIds: readonly number[], identifiers: readonly string[]): Promise<Omit<ErasedParcels, 'results'>>
   /** Finds identifiers. Until the transaction ends, nobody else changes their parcels and what identifiers these have. */
   holdParcelsOf(identifiers: readonly string[]): Promise<readonly IdentifierState[]>
   searchMentions(request: SearchedPage & { readonly search: NameSearch }): Promise<SearchedMentions>
