@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { ReadSide } from '../flow/read-side.ts'
-import { listActions } from './admin/action-lists.ts'
+import { existingTargets, listActions } from './admin/action-lists.ts'
 import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
 import { findFormerOrder } from './admin/operator-actions.ts'
@@ -111,6 +111,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     retentionState: () => loadRetention(session),
     ...createAgedReads(session),
     listTallies: (query) => listTallies(session, query),
+    existingTargets: (targets) => existingTargets(session, targets),
     listActions: (query) => engine.snapshot((of) => listActions(of, query)),
     endedAmong: (sessions) => endedAmong(session, sessions),
     findFormerOrder: (form) => findFormerOrder(session, form),

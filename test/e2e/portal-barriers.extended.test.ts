@@ -83,6 +83,7 @@ test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))('no page has a serious acc
     `/parcels/${id}`,
     `/parcels/${id}?view=consumer&language=en`,
     '/settings',
+    '/audit',
     '/check',
     '/reload',
     '/inbox/refusals',

@@ -183,7 +183,7 @@ test('pushes in quarantine are dismissed by reason and as listed, once their cou
   expect((await visitor.post('/inbox', { ids, do: 'count' })).text).toContain('<strong>Dismiss 3 pushes of the list?')
   expect((await visitor.post('/inbox', { ids, do: 'dismiss', counted: '3' })).text).toContain('3 pushes are dismissed.')
   expect((await visitor.post('/inbox', { reason, do: 'dismiss', counted: '1' })).text).toContain('1 push is dismissed.')
-  const audit = (await visitor.get('/settings')).text
+  const audit = (await visitor.get('/audit')).text
   expect(audit).toMatch(/push dismissed/)
   expect(audit).toMatch(/inbox dismissed/)
 })

@@ -52,7 +52,7 @@ test('W4: a key that is replaced by presses at two replicas is replaced once, an
     const [one, other] = presses.map(({ text }) => keyIn(text))
     expect([other, one === null]).toEqual([one, false])
   }
-  const audit = (await atOne.get('/settings')).text
+  const audit = (await atOne.get('/audit')).text
   expect(audit.match(/key replaced|key_replaced/g)).toHaveLength(6)
 })
 

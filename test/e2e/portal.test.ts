@@ -260,7 +260,7 @@ test('the carrier’s page shows what is known of pushes, answers and calls', as
   for (const known of ['Pushes: the evidence', 'of today’s 50,000 calls are used', 'polls; works on jobs']) expect(text).toContain(known)
 })
 
-test('the page of settings shows no secrets, and says who changed what', async () => {
+test('the pages of settings and of the audit trail show no secrets', async () => {
   const visitor = await loggedIn()
   await visitor.post('/webhooks/new', {
     url: 'http://127.0.0.1:9/hook?token=canary-in-url',
@@ -270,8 +270,9 @@ test('the page of settings shows no secrets, and says who changed what', async (
   })
   const { text } = await visitor.get('/settings')
   expect(text).toContain('<code>upstream.callsPerDay</code>')
-  expect(text).toMatch(/admin<\/td>.*endpoint added.*audited.*127\.0\.0\.1/s)
-  for (const secret of [SHARED_KEY, CARRIER_LOGIN.password, '$argon2id', 'canary']) expect(text).not.toContain(secret)
+  const audit = (await visitor.get('/audit')).text
+  expect(audit).toMatch(/admin<\/a><\/td>.*webhook added.*audited.*127\.0\.0\.1/s)
+  for (const secret of [SHARED_KEY, CARRIER_LOGIN.password, '$argon2id', 'canary']) expect(text + audit).not.toContain(secret)
   const found = await visitor.get('/settings?query=CALLSPER')
   expect(found.text).toContain('<code>upstream.callsPerDay</code>')
   expect(found.text).not.toContain('<code>upstream.baseUrl</code>')

@@ -3,7 +3,7 @@ import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts
 import type { EndedSession } from '../../domain/admin/ended-session.ts'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { LeftStore } from '../../domain/admin/left-store.ts'
-import type { ActionPage, ActionQuery, Audited, FormerOrder, OperatorAction } from '../../domain/admin/operator-action.ts'
+import type { ActionPage, ActionQuery, Audited, FormerOrder, ListedTarget, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { FilteredCount, InspectedParcel, ParcelFilter, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import type { RestoreRecord } from '../../domain/admin/restore.ts'
@@ -186,6 +186,8 @@ export interface AdminReads extends AgedReads {
   listTallies(query: TallyQuery): Promise<readonly Tally[]>
   /** The audit trail, the newest first. */
   listActions(query: ActionQuery): Promise<ActionPage>
+  /** Which of these parcels, deliveries and pushes exist. Leaves out things of other kinds. */
+  existingTargets(targets: readonly ListedTarget[]): Promise<readonly ListedTarget[]>
   /** Which of these sessions were logged out. */
   endedAmong(sessions: readonly string[]): Promise<readonly string[]>
   /** Finds the order that a form of the portal has given; null: none. `form`: its id. */

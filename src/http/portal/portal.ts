@@ -9,6 +9,7 @@ import { noSuchAddress } from '../server/errors.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
 import { createAddresses, withQuery } from './addresses.ts'
+import { type AuditPagesOptions, auditPages } from './audit/audit.page.ts'
 import { type BackupPagesOptions, backupPages } from './backups/backups.page.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
 import { type CheckPagesOptions, checkPages } from './check/check.page.ts'
@@ -47,6 +48,7 @@ export interface PortalOptions
     BackupPagesOptions,
     RetentionPagesOptions,
     SettingsPagesOptions,
+    AuditPagesOptions,
     CheckPagesOptions,
     ReloadPagesOptions {
   readonly manageEndpoints: ManageEndpoints
@@ -104,6 +106,7 @@ export function createPortal(options: PortalOptions): Portal {
     backupPages,
     retentionPages,
     settingsPages,
+    auditPages,
     checkPages,
     reloadPages,
   ].flatMap((pagesOf) => pagesOf(options))

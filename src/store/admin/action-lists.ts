@@ -95,3 +95,26 @@ function newestFirst(one: TimeCursor, other: TimeCursor): number {
 function cursorOf(row: { readonly at_ms: number; readonly id: number } | undefined): TimeCursor | null {
   return row === undefined ? null : { atMs: row.at_ms, id: row.id }
 }
+
+const knownParcels = statement<{ values: readonly string[] }>()((db, p, { oneOfTexts }) =>
+  db.selectFrom('identifier').select('value as id').where('value', 'in', oneOfTexts(p.values)),
+)
+const knownDeliveries = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('delivery').select('id').where('id', 'in', oneOf(p.ids)),
+)
+const knownPushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('inbox').select('id').where('id', 'in', oneOf(p.ids)),
+)
+
+/** See `AdminReads.existingTargets`. */
+export async function existingTargets(session: Session, targets: readonly ListedTarget[]): Promise<readonly ListedTarget[]> {
+  const idsOf = (of: string) => targets.flatMap(({ kind, id }) => (kind === of ? id : []))
+  const numbersOf = (of: string) => idsOf(of).flatMap((id) => (/^\d{1,15}$/.test(id) ? Number(id) : []))
+  const [parcels, deliveries, pushes] = await Promise.all([
+    session.all(knownParcels, { values: idsOf('parcel') }),
+    session.all(knownDeliveries, { ids: numbersOf('delivery') }),
+    session.all(knownPushes, { ids: numbersOf('push') }),
+  ])
+  const found = { parcel: parcels, delivery: deliveries, push: pushes }
+  return Object.entries(found).flatMap(([kind, rows]) => rows.map(({ id }) => ({ kind, id: String(id) })))
+}

@@ -134,6 +134,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
       for (const targets of [null, [{ kind: 'endpoint', id: '1' }]]) await reads.listActions({ ...page, by, action, targets })
     }
   }
+  await reads.existingTargets(['parcel', 'delivery', 'push'].map((kind) => ({ kind, id: '1' })))
   await reads.listRefusals(page)
   await reads.nameParcels([1, 2])
   for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {

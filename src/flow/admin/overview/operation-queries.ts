@@ -24,7 +24,12 @@ export interface OperationQueries {
       readonly cursor: TimeCursor | null
       readonly limit: number
     },
-  ): Promise<{ readonly actions: readonly KeptAction[]; readonly next: string | null }>
+  ): Promise<{
+    readonly actions: readonly KeptAction[]
+    /** The parcels, deliveries and pushes among what the actions are about that still exist, each as its kind, a colon, and its id. */
+    readonly existing: ReadonlySet<string>
+    readonly next: string | null
+  }>
   /** Lists the stored counts of a kind, by the hour or the day, the oldest first. Null: no limit. */
   tallies(question: {
     readonly kind: TallyKind
@@ -37,7 +42,7 @@ export interface OperationQueries {
 export function createOperationQueries({
   reads,
 }: {
-  readonly reads: Pick<ReadSide, 'listOperatorEvents' | 'listActions' | 'listTallies' | 'inspectParcel'>
+  readonly reads: Pick<ReadSide, 'listOperatorEvents' | 'listActions' | 'existingTargets' | 'listTallies' | 'inspectParcel'>
 }): OperationQueries {
   /** An order about a parcel names the identifier by which it was given, which may be any of the parcel's. */
   async function withOtherNames(target: ListedTarget): Promise<readonly ListedTarget[]> {
@@ -57,7 +62,8 @@ export function createOperationQueries({
         throw wrongInput('query', 'to', 'to must be later than from.')
       const targets = target === null ? null : await withOtherNames(target)
       const { actions, next } = await reads.listActions({ ...query, targets, before: cursor })
-      return { actions, next: next === null ? null : textOf(next) }
+      const existing = await reads.existingTargets(actions.flatMap(({ target: about }) => about ?? []))
+      return { actions, existing: new Set(existing.map(({ kind, id }) => `${kind}:${id}`)), next: next === null ? null : textOf(next) }
     },
   }
 }

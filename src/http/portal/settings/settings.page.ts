@@ -1,4 +1,3 @@
-import type { KeptAction } from '../../../domain/admin/operator-action.ts'
 import { countText } from '../../../domain/amounts.ts'
 import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
@@ -8,13 +7,12 @@ import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-sec
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'
 import type { EnableOperator } from '../../../flow/delivery/enable-operator.ts'
 import type { TestOperator } from '../../../flow/delivery/test-operator.ts'
-import { type Address, buttonLink, link, withQuery } from '../addresses.ts'
+import { buttonLink, link, withQuery } from '../addresses.ts'
 import { eventTable } from '../events.ts'
-import { html, type Markup, type Part } from '../html.ts'
+import { html, type Markup } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
-import { actionButton, asOfLine, headline, table } from '../parts.ts'
-import { timeInTable } from '../times.ts'
+import { actionButton, asOfLine, crumbs, headline, table } from '../parts.ts'
 import { testNote } from '../webhooks/test-note.ts'
 
 export interface SettingsPagesOptions {
@@ -26,13 +24,11 @@ export interface SettingsPagesOptions {
   readonly config: () => Readonly<Record<string, unknown>>
 }
 
-const ACTIONS_MAX = 50
-const ALL_ACTIONS = { by: null, action: null, target: null, fromMs: null, toMs: null }
 const EVENTS_MAX = 100
 /** Where operator events are sent. */
 const OPERATOR = { id: '', origin: 'operator' } as const
 
-/** Makes the pages with the settings in effect, the audit trail, and all operator events. */
+/** Makes the pages with the settings in effect, and with all operator events. */
 export function settingsPages({
   operations,
   manageSecrets,
@@ -46,12 +42,7 @@ export function settingsPages({
       path: '/settings',
       scope: 'admin',
       answer: async (visit) => {
-        const cursor = cursorOf(visit)
-        const [sealed, audit] = await Promise.all([
-          manageSecrets.count(),
-          operations.actions({ ...ALL_ACTIONS, cursor, limit: ACTIONS_MAX }),
-        ])
-        return { page: settingsPage(visit, { settings: settingsOf(config()), sealed, audit }) }
+        return { page: settingsPage(visit, { settings: settingsOf(config()), sealed: await manageSecrets.count() }) }
       },
     },
     {
@@ -127,22 +118,16 @@ function settingsOf(group: unknown, path = ''): readonly Setting[] {
   return Object.entries(group).flatMap(([name, value]) => settingsOf(value, path === '' ? name : `${path}.${name}`))
 }
 
-interface Audit {
-  readonly actions: readonly KeptAction[]
-  readonly next: string | null
-}
-
 interface Shown {
   readonly settings: readonly Setting[]
   readonly sealed: SealedCounts
-  readonly audit: Audit
 }
 
-function settingsPage(visit: Visit, { settings, sealed, audit }: Shown): string {
+function settingsPage(visit: Visit, { settings, sealed }: Shown): string {
   const { to, nowMs, person } = visit
   const sought = visit.query('query').trim().toLowerCase()
   const shown = settings.filter(([name]) => name.toLowerCase().includes(sought))
-  const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked, and who changed what.', actions: html`${buttonLink(to`/check`, 'Check this deployment')}${buttonLink(to`/retention`, 'Retention')}${buttonLink(to`/backups`, 'Backups')}`, asOf: asOfLine(nowMs, to`/settings`) })}
+  const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked.', actions: html`${buttonLink(to`/audit`, 'Audit: who changed what')}${buttonLink(to`/check`, 'Check this deployment')}${buttonLink(to`/retention`, 'Retention')}${buttonLink(to`/backups`, 'Backups')}`, asOf: asOfLine(nowMs, to`/settings`) })}
 <h2 id="config">Config in effect</h2>
 <form class="filters" role="search" action="${to`/settings`.path}" aria-label="Settings"><div><label for="q">Setting</label><input id="q" name="query" type="search" value="${visit.query('query').trim()}" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Show</button></div></form>
 ${
@@ -155,21 +140,19 @@ ${
       })
 }
 <h2 id="keys">Keys</h2>
-${keys(visit, sealed)}
-<h2 id="audit">Audit: who changed what</h2>
-${auditTable(audit.actions, nowMs)}
-${older(to`/settings`, audit.next)}`
+${keys(visit, sealed)}`
   return renderPage(visit, { title: 'Settings', section: 'settings', person, main })
 }
 
 /** `tested`: the result of sending a test event. Null: none was sent. */
 function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<OperationQueries['events']>>, tested: AttemptResult | null): string {
   const { to, nowMs, person } = visit
-  const main = html`${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
+  const main = html`${crumbs([to`/`, 'Overview'])}
+${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
 ${tested === null ? null : testNote(visit, tested, 'operator.url', OPERATOR)}
 <p>${link(to`/docs/runbooks`, 'Runbooks')} say for each event what to do, and when the trouble is over.</p>
 ${eventTable(events, nowMs)}
-${older(to`/events`, next)}`
+${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/events`, { cursor: next }), 'Older')}</p>`}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
 }
 
@@ -180,29 +163,4 @@ function keys({ to }: Visit, { upToDate, outdated }: SealedCounts): Markup {
 ${outdated === 0 ? null : actionButton(to`/settings/reseal`, 'Encrypt all with the first key', 'main')}
 <p>Tokens and sessions are signed with a key that the relay makes itself. After you replace the key, existing tokens and sessions stay valid until they expire.</p>
 ${actionButton(to`/settings/rotate-tokens`, 'Replace the key of tokens')}`
-}
-
-function older(list: Address, next: string | null): Markup | null {
-  return next === null ? null : html`<p class="more">${link(withQuery(list, { cursor: next }), 'Older')}</p>`
-}
-
-function auditTable(actions: readonly KeptAction[], nowMs: number): Markup {
-  if (actions.length === 0) return html`<p class="dim">Nobody has changed anything.</p>`
-  return table({
-    label: 'Audit',
-    columns: [{ title: 'When', isTime: true }, { title: 'Who' }, { title: 'What' }, { title: 'From' }],
-    rows: actions.map(({ atMs, by, action, target, detail }) => [
-      timeInTable(atMs, nowMs),
-      by.name,
-      html`${action.replace('.', ' ').replaceAll('_', ' ')}${target === null ? null : html` <small>${target.kind} ${target.id}</small>`}${detailOf(detail)}`,
-      by.address === null ? 'the machine' : html`<code>${by.address}</code>`,
-    ]),
-  })
-}
-
-function detailOf(detail: Readonly<Record<string, unknown>>): Part {
-  const members = Object.entries(detail)
-  return members.length === 0
-    ? null
-    : html`<small>${members.map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`).join('; ')}</small>`
 }

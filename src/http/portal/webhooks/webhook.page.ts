@@ -40,7 +40,7 @@ ${said === null ? null : testNote(visit, said.result, view.endpoint.url, webhook
 ${island('trouble', explanation(visit, view))}
 ${island('facts', facts(factsOf(view, nowMs)))}
 ${attemptStrip(view.attempts)}
-<p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
+<p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}, ${link(withQuery(to`/audit`, { about: 'endpoint', id }), 'who changed it')}</p>
 ${island('failures', failureTable(visit, view))}
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
 ${settingsList([...settingsOf(view, visit.nowMs), ...(isManaged ? [] : [['Shared key', html`${fingerprintOf(view.fingerprints?.current)} ${originOf(view.keyFrom)}`] as const])])}
