@@ -21,7 +21,7 @@ import { openInternalApi } from './wiring/internal-api.ts'
 import { listen } from './wiring/listen.ts'
 import { openMoves } from './wiring/moving/moves.ts'
 import { otherClocksOf } from './wiring/other-clocks.ts'
-import { openPolling } from './wiring/polling.ts'
+import { openPolling, quietHoursOf } from './wiring/polling.ts'
 import { openRecording } from './wiring/recording.ts'
 import { openRefusedPushes } from './wiring/refused-pushes.ts'
 import { createReload } from './wiring/reloading.ts'
@@ -88,6 +88,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     refused,
     keys: () => settings.webhook.sharedKeys.length,
     freeBytesMin: config.limits.freeSpaceBytesMin,
+    isQuiet: quietHoursOf(config),
     digest,
     log,
   }
@@ -136,6 +137,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     endpointKeys,
     backups: backups.manage,
     settings: () => settings,
+    isQuiet: quietHoursOf(config),
     failedReload: () => failedReload,
   })
   const api = openInternalApi(config, {

@@ -1,8 +1,10 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { BackupState } from '../domain/admin/backup.ts'
+import { type ClockDoubt, DOUBTS } from '../domain/admin/clock-record.ts'
 import type { Replica } from '../domain/admin/replica.ts'
 import type { RestoreRecord } from '../domain/admin/restore.ts'
 import { RETENTION_STAGES, type RetentionState } from '../domain/admin/retention.ts'
+import { CONDITIONS } from '../domain/delivery/endpoint-state.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
 import { createAttempts } from './attempt-counter.ts'
@@ -23,6 +25,7 @@ interface OwnGauges {
   readonly carrierQueue: number
   readonly carrierCallsToday: number
   readonly carrierResting: number
+  readonly pollingQuiet: number
   readonly carrierCredentialsRefused: number
   readonly pushesHealthy: number
   readonly pushesSilent: number
@@ -40,6 +43,8 @@ export interface Metrics {
 }
 
 export interface MetricsPorts {
+  /** Why the clock may be wrong; null: nothing speaks against it. */
+  readonly clockDoubt: () => Promise<Pick<ClockDoubt, 'because'> | null>
   /** How many keys of the carrier are configured. A reload may change it. */
   readonly keys: () => number
   readonly gauges: () => Promise<Gauges>
@@ -61,7 +66,7 @@ export interface MetricsPorts {
 /** `prom-client` adds more metrics, such as the delay of the event loop and the memory. */
 export function createMetrics(
   version: string,
-  { keys, gauges, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
+  { keys, gauges, clockDoubt, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
 ): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -74,6 +79,7 @@ export function createMetrics(
   const attempts = createAttempts(attempted)
   const receivedBy = remembered((outcome, key) => received.labels(outcome, key))
   const readGauges = createGauges(registry, gauges)
+  const readClock = createClockGauge(registry, clockDoubt)
   const readEndpoints = createEndpointGauges(registry, endpoints, attempts.show)
   const readReplicas = createReplicaGauges(registry, replicas)
   const readCertificates = createCertificateGauge(registry, certificates)
@@ -86,6 +92,7 @@ export function createMetrics(
     async render() {
       showKeys(received, keys())
       await readGauges()
+      await readClock()
       await readEndpoints()
       await readReplicas()
       readCertificates()
@@ -152,19 +159,42 @@ function createEndpointGauges(
     'relay_endpoint_disabled',
     '1 while the endpoint is disabled: by an operator, by its 410 or by 120 h of failures; for `others`, the number of such endpoints.',
   )
+  const condition = new Gauge({
+    name: 'relay_endpoint_condition',
+    help: '1 for the condition that the endpoint is in, 0 for the others; for `others`, the number of such endpoints.',
+    labelNames: ['endpoint', 'condition'],
+    registers: [registry],
+  })
   return async () => {
     // If the store cannot be read, the last values stay: `relay_store_readable` reports the failure.
     const endpoints = await read().catch(() => null)
     if (endpoints === null) return
     onNames(new Set(endpoints.map(({ name }) => name)))
-    for (const one of [waiting, oldest, dead, failing, disabled]) one.reset()
+    for (const one of [waiting, oldest, dead, failing, disabled, condition]) one.reset()
     for (const { name, ...of } of endpoints) {
       waiting.set({ endpoint: name }, of.waiting)
       oldest.set({ endpoint: name }, of.oldestWaitingSeconds)
       dead.set({ endpoint: name }, of.dead)
-      failing.set({ endpoint: name }, of.failing)
-      disabled.set({ endpoint: name }, of.disabled)
+      failing.set({ endpoint: name }, of.conditions.failing)
+      disabled.set({ endpoint: name }, of.conditions.disabled)
+      for (const one of CONDITIONS) condition.set({ endpoint: name, condition: one }, of.conditions[one])
     }
+  }
+}
+
+function createClockGauge(registry: Registry, read: MetricsPorts['clockDoubt']): () => Promise<void> {
+  const gauge = new Gauge({
+    name: 'relay_clock_doubted',
+    help: '1 while the clock may be wrong: it has jumped, or contradicts the clock of the carrier or of the machine.',
+    labelNames: ['because'],
+    registers: [registry],
+  })
+  for (const because of DOUBTS) gauge.set({ because }, 0)
+  return async () => {
+    // If the store cannot be asked, the last value stays, as `relay_store_readable` reports that.
+    const doubt = await read().catch(() => undefined)
+    if (doubt === undefined) return
+    for (const because of DOUBTS) gauge.set({ because }, doubt?.because === because ? 1 : 0)
   }
 }
 
@@ -293,11 +323,12 @@ function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Pr
     carrierCallsToday: gauge('relay_carrier_calls_today', 'Calls made to the carrier this UTC day.'),
     carrierCredentialsRefused: gauge('relay_carrier_credentials_refused', '1 while the carrier refuses the login of the relay.'),
     carrierResting: gauge('relay_carrier_resting', '1 while polling pauses because the carrier keeps failing.'),
+    pollingQuiet: gauge('relay_polling_quiet', '1 during poll.quietHours, in which nothing is polled by schedule.'),
     pushesHealthy: gauge('relay_pushes_healthy', '1 while pushes come and few are lost, so that polls are rarer.'),
     pushesSilent: gauge('relay_pushes_silent', '1 while no pushes come although the carrier scans.'),
     parcels: gauge('relay_parcels', 'Parcels in the store.'),
     watched: gauge('relay_parcels_watched', 'Parcels with a next poll.'),
-    overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due.'),
+    overdue: gauge('relay_parcels_overdue', 'Parcels whose next poll is due and has not ended, polls under way included.'),
     quarantined: gauge('relay_inbox_quarantined', 'Quarantined pushes in the inbox.'),
     freeBytes: gauge('relay_store_free_bytes', 'Free space on the disk of the store.'),
     freeBytesMin: gauge('relay_store_free_bytes_min', 'With less free space than this (limits.freeSpaceMin), pushes are refused.'),

@@ -24,11 +24,13 @@ export interface ConcernsOptions {
   readonly backups: Pick<ManageBackups, 'list'>
   /** The settings in effect. */
   readonly settings: () => Config
+  /** Whether nothing is polled by schedule at a time. */
+  readonly isQuiet: (nowMs: number) => boolean
   readonly failedReload: () => ConcernFacts['failedReload']
 }
 
 /** Assembles what finds the concerns (`domain/admin/concern.ts`). It judges as `check` does, but asks nobody. */
-export function openConcerns({ storage, carrier, certificates, atRest, endpointKeys, backups, settings, failedReload }: ConcernsOptions) {
+export function openConcerns({ storage, carrier, certificates, atRest, endpointKeys, backups, settings, ...options }: ConcernsOptions) {
   const { clock, reads, disk, path, shared } = storage
   const keys = async (): Promise<Verdict> => {
     const fault = atRest.fault()
@@ -38,7 +40,8 @@ export function openConcerns({ storage, carrier, certificates, atRest, endpointK
     reads,
     clock,
     carrierAheadMs: carrier.aheadMs,
-    failedReload,
+    failedReload: options.failedReload,
+    isQuiet: options.isQuiet,
     wal: () => ({ bytes: disk.state().logBytes, bytesWarn: LOG_BYTES_WARN }),
     certificates: () => [
       ...certificates.shown().map(({ listener, untilMs }) => ({ shownBy: `${listener} listener`, endpoint: null, untilMs })),

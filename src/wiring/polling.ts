@@ -35,8 +35,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, carrier, log, closing } = ports
   const { clock, disk, replicas, shared } = storage
   const underWay = createPollsUnderWay()
-  const { quietHours } = config.poll
-  const isQuietAt = (nowMs: number) => quietHours !== null && isQuiet(nowMs, quietHours)
+  const isQuietAt = quietHoursOf(config)
   const pass = openPass(config, ports, { underWay, isQuiet: isQuietAt })
   // A pass that fails because this replica is no longer the poller is no error.
   const failures = createFailureLog({ log, clock })
@@ -120,4 +119,9 @@ function openPass(
   }
   const passPorts = { write, clock, poll, isPoller, storeTrouble: disk.trouble, model, lookAtPushes: pushes.update, onShifted, log }
   return createPollerPass(passPorts, memory?.atMs ?? null)
+}
+
+/** Returns a function that says whether nothing is polled by schedule at a time. */
+export function quietHoursOf({ poll: { quietHours } }: Pick<Config, 'poll'>): (nowMs: number) => boolean {
+  return (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours)
 }

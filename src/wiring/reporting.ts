@@ -21,6 +21,7 @@ import { createMetrics } from '../ops/metrics.ts'
 import { VERSION } from '../package-files.ts'
 import type { Certificates } from './certificates.ts'
 import type { ReceiverNews } from './hosting/receive-side.ts'
+import { otherClocksOf } from './other-clocks.ts'
 import type { openRecording } from './recording.ts'
 import type { Storage } from './storage/opened-storage.ts'
 import { LOG_BYTES_WARN } from './storage/storage.ts'
@@ -38,6 +39,8 @@ export interface ReportingPorts {
   readonly restores: readonly RestoreRecord[]
   readonly tallies: Tallies
   readonly refused: RefusedPushesKeeper
+  /** Whether nothing is polled by schedule at a time. */
+  readonly isQuiet: (nowMs: number) => boolean
   /** How many keys of the carrier are configured now. */
   readonly keys: () => number
   /** Pushes are refused while fewer bytes are free. */
@@ -59,10 +62,8 @@ export function openReporting(ports: ReportingPorts) {
     gauges: async () => ({
       ...(await counts().catch(() => null)),
       commitQueue: recorder.pending() + (await receiver.verbs.waiting()),
-      carrierQueue: carrier.state().budget.waiting,
-      carrierCallsToday: carrier.state().budget.callsToday,
-      carrierCredentialsRefused: carrier.state().credentials === 'refused' ? 1 : 0,
-      carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
+      ...carrierGauges(carrier),
+      pollingQuiet: ports.isQuiet(clock.now()) ? 1 : 0,
       pushesHealthy: pushes.health() === 'healthy' ? 1 : 0,
       pushesSilent: pushes.health() === 'silent' ? 1 : 0,
       pushesRefused: readiness.refusesPushes() ? 1 : 0,
@@ -70,6 +71,7 @@ export function openReporting(ports: ReportingPorts) {
       freeBytesMin: ports.freeBytesMin,
       logBytesWarn: LOG_BYTES_WARN,
     }),
+    clockDoubt: () => write.lookAtClock(otherClocksOf(storage, carrier)),
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.shown,
     clientCertificates: () => certificates.clients().slice(0, ENDPOINT_LABELS.max),
@@ -131,6 +133,16 @@ export function openReporting(ports: ReportingPorts) {
         else commitSignal.committed('pushes', stats)
       }
     },
+  }
+}
+
+function carrierGauges(carrier: Pick<RemoteCarrier, 'state'>) {
+  const { budget, credentials, breaker } = carrier.state()
+  return {
+    carrierQueue: budget.waiting,
+    carrierCallsToday: budget.callsToday,
+    carrierCredentialsRefused: credentials === 'refused' ? 1 : 0,
+    carrierResting: breaker.state === 'closed' ? 0 : 1,
   }
 }
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { metricsWith } from '../support/relay/relay-metrics.ts'
+import { DELIVERING, metricsWith } from '../support/relay/relay-metrics.ts'
 
 /** Metrics of a relay with these endpoints; `setEndpoints` replaces them. */
 function metricsOf() {
   let living: readonly string[] = []
   const metrics = metricsWith({
-    endpoints: async () => living.map((name) => ({ name, waiting: 0, oldestWaitingSeconds: 0, dead: 0, failing: 0, disabled: 0 })),
+    endpoints: async () => living.map((name) => ({ name, waiting: 0, oldestWaitingSeconds: 0, dead: 0, conditions: DELIVERING })),
   })
   return {
     setEndpoints: (names: readonly string[]) => {

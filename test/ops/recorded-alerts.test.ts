@@ -1,13 +1,15 @@
-import { readFileSync, statfsSync } from 'node:fs'
+import { mkdirSync, readFileSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { json, openCarrier } from '../carrier/carrier-double.ts'
+import { goodBody, json, openCarrier } from '../carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
+import { createAuthority } from '../support/network/private-authority.ts'
 import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { createRecording, scrapeOf } from '../support/relay/recorded-scrapes.ts'
-import { push, spawnRelay, writeConfig } from '../support/relay/relay.ts'
-import { metricsWith } from '../support/relay/relay-metrics.ts'
+import { push, type Sections, spawnRelay, writeConfig } from '../support/relay/relay.ts'
+import { DELIVERING, metricsWith } from '../support/relay/relay-metrics.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
@@ -36,6 +38,17 @@ const twoPushes =
 
 /** Scrapes and counts of the part of a relay that a test cannot bring into trouble: what its metrics say then. */
 const rendered = (metrics: ReturnType<typeof metricsWith>) => async () => (await metrics.render()).body
+
+/** Scrapes once, for a time in which nothing happens. */
+function once(scrape: () => Promise<string>): () => Promise<string> {
+  let scraped: Promise<string> | null = null
+  return () => (scraped ??= scrape())
+}
+
+async function watch(relay: Parameters<typeof operatorOf>[0], count: number): Promise<void> {
+  const operate = await operatorOf(relay)
+  for (let nth = 0; nth < count; nth++) await operate('PUT', `/relay/parcels/AB12345678${nth}SE/watch`)
+}
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -108,16 +121,62 @@ testWith('promtool')('a login that the carrier refuses from the start sounds an 
 
 testWith('promtool')('a carrier that fails from the start sounds an alert until it answers', async () => {
   const recording = createRecording()
-  const failing = await recording.pass(13, rendered(metricsWith({}, { carrierResting: 1 })))
-  const answers = await recording.pass(2, rendered(metricsWith()))
+  let isWell = false
+  const carrier = await openCarrier({ status: (_request, response) => json(response, isWell ? 200 : 500, goodBody) })
+  const relay = await relayOfTest({}, { carrierUrl: carrier.url })
+  const operate = await operatorOf(relay)
+  for (const nth of [1, 2, 3, 4, 5, 6]) await operate('POST', `/relay/parcels/AB12345678${nth}SE/refresh`)
+  await untilShows(relay, 'relay_carrier_resting 1')
+  const failing = await recording.pass(13, scrapeOf(relay))
+  isWell = true
+  // The parcels that have failed are due in minutes only, so an operator asks.
+  await expect.poll(async () => (await operate('POST', '/relay/parcels/AB999999999SE/refresh')).status, { interval: 1000 }).toBe(200)
+  await untilShows(relay, 'relay_carrier_resting 0')
+  const answers = await recording.pass(2, scrapeOf(relay))
+  await relay.stop()
+  await carrier.close()
   recording.expectAlerts({ RelayCarrierFailing: { [failing]: 'firing', [answers]: 'silent' } })
 })
 
-testWith('promtool')('three of ten watched parcels that stay due sound an alert', async () => {
+testWith('promtool')('watched parcels that stay due sound an alert, but not in quiet hours', async () => {
   const recording = createRecording()
-  const behind = await recording.pass(65, rendered(metricsWith({}, { watched: 10, overdue: 3 })))
-  const caughtUp = await recording.pass(2, rendered(metricsWith({}, { watched: 10, overdue: 2 })))
-  recording.expectAlerts({ RelayPollsBehind: { [behind]: 'firing', [caughtUp]: 'silent' } })
+  const folder = temporaryFolder()
+  const carrier = await openCarrier()
+  const start = async (sections: Sections) => await relayOfTest(sections, { folder, carrierUrl: carrier.url })
+  const quiet = await start({ poll: { quietHours: { from: '00:00', to: '23:59', zone: 'UTC' } } })
+  await watch(quiet, 10)
+  // The first polls of a list are spread over some minutes.
+  await expect.poll(scrapeOf(quiet)).toMatch(/^relay_parcels_overdue (?:[3-9]|10)$/m)
+  const night = await recording.pass(65, once(scrapeOf(quiet)))
+  await quiet.stop()
+  const poor = await start({ upstream: { ratePerSecond: 0.01, concurrency: 1 } })
+  const behind = await recording.pass(65, once(scrapeOf(poor)))
+  await poor.stop()
+  const well = await start({})
+  await untilShows(well, 'relay_parcels_overdue 0')
+  const caughtUp = await recording.pass(2, scrapeOf(well))
+  await well.stop()
+  await carrier.close()
+  recording.expectAlerts({ RelayPollsBehind: { [night]: 'silent', [behind]: 'firing', [caughtUp]: 'silent' } })
+})
+
+testWith('promtool')('a clock that contradicts the carrier sounds an alert until they agree', async () => {
+  const recording = createRecording()
+  let aheadMs = 3 * DAY_MS
+  const carrier = await openCarrier({
+    status: (_request, response) => json(response, 200, goodBody, { date: new Date(Date.now() + aheadMs).toUTCString() }),
+  })
+  const relay = await relayOfTest({}, { carrierUrl: carrier.url })
+  const operate = await operatorOf(relay)
+  const began = await recording.pass(2, scrapeOf(relay))
+  await operate('POST', '/relay/parcels/AB123456789SE/refresh')
+  const doubted = await recording.pass(8, scrapeOf(relay))
+  aheadMs = 0
+  await operate('POST', '/relay/parcels/AB123456789SE/refresh')
+  const trusted = await recording.pass(2, scrapeOf(relay))
+  await relay.stop()
+  await carrier.close()
+  recording.expectAlerts({ RelayClockDoubted: { [began]: 'silent', [doubted]: 'firing', [trusted]: 'silent' } })
 })
 
 testWith('promtool')('an endpoint that fails, is gone or refuses an event sounds an alert until it recovers', async () => {
@@ -150,26 +209,34 @@ testWith('promtool')('an endpoint that fails, is gone or refuses an event sounds
   })
 })
 
-testWith('promtool')('a backup that fails, that never comes or that grows old sounds an alert until one is made', async () => {
+testWith('promtool')('a backup that fails, or of which there is none, sounds an alert until one is made', async () => {
   const recording = createRecording()
-  const failed = { last: null, failing: { sinceMs: 1, reason: 'no room' } }
-  const failing = await recording.pass(65, rendered(metricsWith({ backups: () => ({ state: failed, failures: 1, nowMs: 2 }) })))
-  const missing = await recording.pass(
-    26 * 60,
-    rendered(metricsWith({ backups: () => ({ state: { last: null, failing: null }, failures: 1, nowMs: 2 }) })),
-  )
-  const made = await recording.pass(2, rendered(metricsWith()))
-  const last = { name: 'a', atMs: 0, bytes: 1 }
-  const old = await recording.pass(
-    65,
-    rendered(metricsWith({ backups: () => ({ state: { last, failing: null }, failures: 1, nowMs: 3 * DAY_MS }) })),
-  )
-  const again = await recording.pass(2, rendered(metricsWith()))
+  const folder = temporaryFolder()
+  const directory = join(folder, 'unmounted', 'backups')
+  const relay = await relayOfTest({ backup: { directory } }, { folder })
+  const operate = await operatorOf(relay)
+  const missing = await recording.pass(26 * 60 + 2, once(scrapeOf(relay)))
+  await operate('POST', '/relay/backups', { name: 'first' })
+  await untilShows(relay, 'relay_backup_failing 1')
+  const failing = await recording.pass(3, scrapeOf(relay))
+  mkdirSync(dirname(directory))
+  await operate('POST', '/relay/backups', { name: 'second' })
+  await untilShows(relay, 'relay_backup_failing 0')
+  const made = await recording.pass(2, scrapeOf(relay))
   recording.expectAlerts({
-    RelayBackupOld: { [made]: 'silent', [old]: 'firing', [again]: 'silent' },
-    RelayBackupFails: { [failing]: 'firing', [missing]: 'silent', [made]: 'silent' },
-    RelayBackupMissing: { [failing]: 'silent', [missing]: 'firing', [made]: 'silent' },
+    RelayBackupMissing: { 60: 'silent', [missing]: 'firing', [made]: 'silent' },
+    RelayBackupFails: { [missing]: 'silent', [failing]: 'firing', [made]: 'silent' },
   })
+})
+
+testWith('promtool')('a backup that grows old sounds an alert until another is made', async () => {
+  const recording = createRecording()
+  const last = { name: 'a', atMs: 0, bytes: 1 }
+  const backupsAt = (nowMs: number) => rendered(metricsWith({ backups: () => ({ state: { last, failing: null }, failures: 0, nowMs }) }))
+  const made = await recording.pass(2, backupsAt(1))
+  const old = await recording.pass(65, backupsAt(3 * DAY_MS))
+  const again = await recording.pass(2, backupsAt(1))
+  recording.expectAlerts({ RelayBackupOld: { [made]: 'silent', [old]: 'firing', [again]: 'silent' } })
 })
 
 testWith('promtool')('a store that cannot be read from the start sounds an alert', async () => {
@@ -200,7 +267,7 @@ testWith('promtool')('a long log, a lost role, silent pushes and a slow endpoint
   const recording = createRecording()
   const ports: Parameters<typeof metricsWith>[0] = {
     replicas: async () => ({ all: [{ id: 1, roles: ['janitor'] }], id: 1 }),
-    endpoints: async () => [{ name: 'shop', waiting: 1, oldestWaitingSeconds: 1000, dead: 0, failing: 0, disabled: 0 }],
+    endpoints: async () => [{ name: 'shop', waiting: 1, oldestWaitingSeconds: 1000, dead: 0, conditions: DELIVERING }],
   }
   const troubled = await recording.pass(12, rendered(metricsWith(ports, { logBytes: 268_435_457, pushesSilent: 1 })))
   const well = await recording.pass(2, rendered(metricsWith({}, { logBytes: 268_435_456 })))
@@ -238,16 +305,20 @@ testWith('promtool')('retention of which no pass ever ends sounds an alert', asy
   recording.expectAlerts({ RelayRetentionStopped: { 60: 'silent', [stopped]: 'firing', [passed]: 'silent' } })
 })
 
-testWith('promtool')('certificates that expire within a day sound an alert until they are renewed', async () => {
+testWith('promtool', 'openssl')('certificates that expire within a day sound an alert until they are renewed', async () => {
   const recording = createRecording()
-  const days = (count: number) => ({ untilMs: Date.now() + count * 86_400_000 })
-  const metricsFor = (count: number) =>
-    metricsWith({
-      certificates: () => [{ listener: 'public', ...days(count) }],
-      clientCertificates: () => [{ endpoint: 'shop', ...days(count) }],
-    })
-  const expiring = await recording.pass(65, rendered(metricsFor(1)))
-  const renewed = await recording.pass(2, rendered(metricsFor(90)))
+  const record = async (days: number) => {
+    const folder = temporaryFolder()
+    createAuthority(folder).sign('localhost', days)
+    const pair = { certFile: join(folder, 'localhost.pem'), keyFile: join(folder, 'localhost.key') }
+    const shop = { name: 'shop', url: 'https://localhost:9/', sharedKey: 'the-key-of-the-shop-endpoint', clientCert: pair }
+    const relay = await relayOfTest({ listen: { public: { tls: pair } }, endpoints: [shop] }, { folder })
+    const last = await recording.pass(days < 14 ? 65 : 2, scrapeOf(relay))
+    await relay.stop()
+    return last
+  }
+  const expiring = await record(1)
+  const renewed = await record(90)
   const standings = { [expiring]: 'firing', [renewed]: 'silent' } as const
   recording.expectAlerts({
     RelayCertificateExpiring: standings,

@@ -101,9 +101,11 @@ export interface OtherClocks {
   readonly machineAheadMs: number | null
 }
 
+export const DOUBTS = ['jumped', 'carrier', 'machine'] as const
+
 /** Why the clock is doubted. `aheadMs`: how far it seems to be ahead; negative: behind. */
 export interface ClockDoubt {
-  readonly because: 'jumped' | 'carrier' | 'machine'
+  readonly because: (typeof DOUBTS)[number]
   readonly aheadMs: number
 }
 

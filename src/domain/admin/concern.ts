@@ -67,8 +67,10 @@ export interface ConcernFacts {
   /** The carrier's clock minus ours; null: not known, or the clock is doubted already. */
   readonly carrierAheadMs: number | null
   readonly openFiles: Verdict
-  /** When the most overdue poll was due; null: none is due, or polls cannot be made for another reason that is told. */
+  /** When the most overdue poll was due; null: none is. */
   readonly pollDueAtMs: number | null
+  /** Since when polls are made: not before the start, within quiet hours, or while they cannot be made for another reason that is told. */
+  readonly pollsMadeFromMs: number
   readonly backlogs: readonly WorkingBacklog[]
   readonly wal: { readonly bytes: number; readonly bytesWarn: number }
   /** How old the backups are; null: none are scheduled, or that they fail is told. */
@@ -82,7 +84,8 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /** Another replica takes a role over within seconds, and a relay that starts takes its roles. */
 const TAKEN_WITHIN_MS = 10_000
-const POLL_LATE_MS = HOUR_MS
+/** So much later than due, or than polls are made again, a poll is late. */
+export const POLL_LATE_MS = HOUR_MS
 const WAITS_LONG_MS = 15 * MINUTE_MS
 /** With this many refused pushes and none accepted, it is hardly a stranger who sends them. */
 const REFUSED_MANY = 20
@@ -205,8 +208,9 @@ function ofReload({ failedReload }: ConcernFacts): readonly Found[] {
   ]
 }
 
-function ofPolls({ pollDueAtMs }: ConcernFacts, nowMs: number): readonly Found[] {
-  if (pollDueAtMs === null || nowMs - pollDueAtMs < POLL_LATE_MS) return []
+function ofPolls({ pollDueAtMs, pollsMadeFromMs }: ConcernFacts, nowMs: number): readonly Found[] {
+  // After a stop, or a night without polls, all are overdue, and the relay is making them up.
+  if (pollDueAtMs === null || nowMs - Math.max(pollDueAtMs, pollsMadeFromMs) < POLL_LATE_MS) return []
   return [
     {
       kind: 'polls_behind',

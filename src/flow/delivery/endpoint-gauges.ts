@@ -1,4 +1,4 @@
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { conditionOf, type EndpointCondition, type EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
@@ -9,10 +9,11 @@ export interface EndpointGauge {
   /** 0: nothing waits. */
   readonly oldestWaitingSeconds: number
   readonly dead: number
-  /** How many endpoints are failing. */
-  readonly failing: number
-  readonly disabled: number
+  /** How many endpoints are in each condition. */
+  readonly conditions: Readonly<Record<EndpointCondition, number>>
 }
+
+const NONE: EndpointGauge['conditions'] = { failing: 0, disabled: 0, untried: 0, delivering: 0 }
 
 /** The first `max` endpoints have separate gauges; all others are added up under the name `others`. */
 export interface GaugeNames {
@@ -34,15 +35,14 @@ export async function readEndpointGauges(
   }
   return [...gauges.values()]
 
-  async function readOne({ endpoint, disabled, health }: EndpointState, name: string): Promise<EndpointGauge> {
-    const { waiting, oldestAtMs, dead } = await reads.countBacklog(endpoint.id)
+  async function readOne(state: EndpointState, name: string): Promise<EndpointGauge> {
+    const { waiting, oldestAtMs, dead } = await reads.countBacklog(state.endpoint.id)
     return {
       name,
       waiting,
       oldestWaitingSeconds: oldestAtMs === null ? 0 : Math.max(0, (clock.now() - oldestAtMs) / 1000),
       dead,
-      failing: disabled === null && health.probing !== null ? 1 : 0,
-      disabled: disabled === null ? 0 : 1,
+      conditions: { ...NONE, [conditionOf(state)]: 1 },
     }
   }
 }
@@ -53,7 +53,11 @@ function sumOf(one: EndpointGauge, other: EndpointGauge): EndpointGauge {
     waiting: one.waiting + other.waiting,
     oldestWaitingSeconds: Math.max(one.oldestWaitingSeconds, other.oldestWaitingSeconds),
     dead: one.dead + other.dead,
-    failing: one.failing + other.failing,
-    disabled: one.disabled + other.disabled,
+    conditions: {
+      failing: one.conditions.failing + other.conditions.failing,
+      disabled: one.conditions.disabled + other.conditions.disabled,
+      untried: one.conditions.untried + other.conditions.untried,
+      delivering: one.conditions.delivering + other.conditions.delivering,
+    },
   }
 }

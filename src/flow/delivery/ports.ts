@@ -117,6 +117,8 @@ export interface DeliveryReads {
   lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
   /** Counts the waiting and the dead deliveries of an endpoint. Counts in parts, so that other reads can run in between. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
+  /** Returns when the oldest waiting delivery of each endpoint was queued, in one query; absent: none waits. Looks at up to 20,000 of each. */
+  listOldestWaiting(): Promise<ReadonlyMap<string, number>>
   /** Whether a failing endpoint has a delivery for a probe; see `DeliveryTx.findProbe`. */
   hasProbe(request: Omit<ProbeRequest, 'nowMs'>): Promise<boolean>
   /** The newest delivery comes first. */

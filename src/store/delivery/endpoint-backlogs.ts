@@ -55,6 +55,26 @@ const countSome = statement<{ endpointId: number; limit: number }>()((db, p) =>
     )
     .select((row) => row.fn.countAll<number>().as('count')),
 )
+const oldestWaiting = statement()((db) =>
+  db
+    .selectFrom('endpoint')
+    .select((row) => [
+      'endpoint.id',
+      row
+        .selectFrom((of) =>
+          of
+            .selectFrom('delivery')
+            .select('queued_at_ms')
+            .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+            .where('state', '<', DELIVERY_STATE.delivered)
+            .limit(sql.lit(COUNTED_AT_ONCE))
+            .as('waiting'),
+        )
+        .select((waiting) => waiting.fn.min('waiting.queued_at_ms').as('oldest'))
+        .as('oldest'),
+    ])
+    .where('endpoint.removed_at_ms', 'is', null),
+)
 const endOfDead = statement<{ endpointId: number; after: number }>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -99,6 +119,12 @@ export async function countBacklog(session: Session, endpointId: number): Promis
     if (end !== undefined) await nextTurn()
   }
   return { waiting, oldestAtMs, dead: await countDeadOf(session, endpointId) }
+}
+
+/** See `DeliveryReads.listOldestWaiting`. */
+export async function listOldestWaiting(session: Session): Promise<ReadonlyMap<string, number>> {
+  const found = await session.all(oldestWaiting, {})
+  return new Map(found.flatMap(({ id, oldest }) => (oldest === null ? [] : [[String(id), oldest] as const])))
 }
 
 /** See `DeliveryTx.countWaiting`. */

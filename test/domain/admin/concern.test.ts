@@ -32,6 +32,7 @@ const FINE: ConcernFacts = {
   carrierAheadMs: 59_000,
   openFiles: warning(''),
   pollDueAtMs: NOW - HOUR_MS + 1,
+  pollsMadeFromMs: 0,
   backlogs: [{ endpoint: 'shop', oldestAtMs: NOW - 899_999 }],
   wal: { bytes: 9, bytesWarn: 9 },
   backups: warning(''),
@@ -81,6 +82,12 @@ test('what is urgent comes before failing endpoints, and what can wait after the
   const concerns = concernsOf({ ...FINE, ...TROUBLES.certificate_expired, ...TROUBLES.wal_grows }, NOW)
   const kinds = problemsOf({ ...WELL, concerns, pushes: { ...WELL.pushes, health: 'silent' } }).map(({ kind }: Problem) => kind)
   expect(kinds).toEqual(['certificate_expired', 'pushes_silent', 'wal_grows'])
+})
+
+test('polls that fell due in a stop or in quiet hours are no lag until an hour after that', () => {
+  const due = { ...FINE, pollDueAtMs: NOW - 10 * HOUR_MS }
+  expect(concernsOf({ ...due, pollsMadeFromMs: NOW - HOUR_MS + 1 }, NOW)).toEqual([])
+  expect(concernsOf({ ...due, pollsMadeFromMs: NOW - HOUR_MS }, NOW)).toMatchObject([{ kind: 'polls_behind' }])
 })
 
 test('a relay that starts has time to take its roles, to make a pass and to be pushed to', () => {

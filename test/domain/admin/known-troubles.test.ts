@@ -71,6 +71,7 @@ const ALERTS: Readonly<Record<string, Told>> = {
   RelayCertificateExpires: ['certificate_expiring', 'certificate_expired'],
   RelayEndpointCertificateExpiring: ['certificate_expiring'],
   RelayEndpointCertificateExpires: ['certificate_expiring', 'certificate_expired'],
+  RelayClockDoubted: ['clock_doubted'],
   RelayRetentionStopped: ['retention_stopped'],
   RelayBackupFails: ['backup_failing'],
   RelayBackupOld: ['backup_old'],

@@ -29,6 +29,10 @@ describe.each(engines)('the backlog of an endpoint on $name', (engine) => {
     await fill(path, busy.id, 2, 10, 'n')
     await fill(path, busy.id, 3, DELIVERIES + 1, 'n')
     expect(await reads.countBacklog(busy.id)).toEqual({ waiting: DELIVERIES + 3, oldestAtMs: NOON - DELIVERIES + 1, dead: DELIVERIES + 1 })
+    // One statement for all endpoints. Of each it looks at 20,000 rows, in whatever order they are.
+    const oldest = await reads.listOldestWaiting()
+    expect([...oldest.keys()]).toEqual([busy.id])
+    expect(oldest.get(busy.id)).toBeLessThan(NOON - 19_990)
     expect(await reads.countBacklog(idle.id)).toEqual({ waiting: 0, oldestAtMs: null, dead: 0 })
   })
 })

@@ -5,6 +5,7 @@ const GAUGES: Awaited<ReturnType<MetricsPorts['gauges']>> = {
   carrierQueue: 0,
   carrierCallsToday: 0,
   carrierResting: 0,
+  pollingQuiet: 0,
   carrierCredentialsRefused: 0,
   pushesHealthy: 1,
   pushesSilent: 0,
@@ -19,12 +20,15 @@ const GAUGES: Awaited<ReturnType<MetricsPorts['gauges']>> = {
   logBytesWarn: 268_435_456,
 }
 
+export const DELIVERING = { failing: 0, disabled: 0, untried: 0, delivering: 1 }
+
 /** Returns the metrics of a relay in which nothing is wrong, except for what is given. */
 export function metricsWith(ports: Partial<MetricsPorts> = {}, gauges: Partial<typeof GAUGES> = {}) {
   return createMetrics('1.0.0', {
+    clockDoubt: async () => null,
     keys: () => 1,
     gauges: async () => ({ ...GAUGES, ...gauges }),
-    endpoints: async () => [{ name: 'shop', waiting: 0, oldestWaitingSeconds: 0, dead: 0, failing: 0, disabled: 0 }],
+    endpoints: async () => [{ name: 'shop', waiting: 0, oldestWaitingSeconds: 0, dead: 0, conditions: DELIVERING }],
     certificates: () => [{ listener: 'public', untilMs: 1 }],
     clientCertificates: () => [{ endpoint: 'shop', untilMs: 1 }],
     secrets: async () => ({ upToDate: 1, outdated: 0 }),

@@ -126,6 +126,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.parcelVersion?.(7)
   await reads.readFeed({ after: 0, limit: 500 })
   await reads.countBacklog('2')
+  await reads.listOldestWaiting()
   await reads.findQueued({ endpointId: '2', events: [{ parcelId: 7, sequence: 1 }] })
   await reads.hasProbe({ endpointId: '2', exceptParcelIds: [7], beforeRound: 3 })
   const page = { before: null, limit: 5 }

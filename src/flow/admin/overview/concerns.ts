@@ -1,4 +1,4 @@
-import { type Concern, type ConcernFacts, concernsOf, type WorkingBacklog } from '../../../domain/admin/concern.ts'
+import { type Concern, type ConcernFacts, concernsOf, POLL_LATE_MS, type WorkingBacklog } from '../../../domain/admin/concern.ts'
 import type { Glance } from '../../../domain/admin/verdict.ts'
 import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
 import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
@@ -11,7 +11,9 @@ export type Seen = Omit<Glance, 'counts' | 'concerns'>
 type Costly = Pick<ConcernFacts, 'keys' | 'openFiles' | 'backups' | 'storage'>
 
 export interface ConcernsPorts extends Pick<Quick, 'certificates' | 'failedReload' | 'wal' | 'carrierAheadMs'> {
-  readonly reads: Pick<ReadSide, 'listParcels' | 'countBacklog' | 'retentionState'>
+  readonly reads: Pick<ReadSide, 'listParcels' | 'listOldestWaiting' | 'retentionState'>
+  /** Whether nothing is polled by schedule at a time. */
+  readonly isQuiet: (nowMs: number) => boolean
   readonly look: () => Promise<Costly>
   readonly clock: Clock
 }
@@ -24,14 +26,15 @@ const KEPT_MS = 10_000
 /** Creates the function that finds what else is wrong, given what was seen already. */
 export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts): (seen: Seen) => Promise<readonly Concern[]> {
   const startedAtMs = clock.now()
+  let lastPausedAtMs = Number.NEGATIVE_INFINITY
   let known: { readonly facts: ReturnType<typeof lookAt>; readonly atMs: number } | null = null
 
   async function lookAt(seen: Seen) {
-    const backlogs: WorkingBacklog[] = []
-    for (const state of seen.endpoints) {
-      if (conditionOf(state) === 'failing' || state.disabled !== null) continue
-      backlogs.push({ endpoint: state.endpoint.name, oldestAtMs: (await reads.countBacklog(state.endpoint.id)).oldestAtMs })
-    }
+    const oldest = await reads.listOldestWaiting()
+    const working = seen.endpoints.filter((state) => !['failing', 'disabled'].includes(conditionOf(state)))
+    const backlogs = working.map(
+      ({ endpoint }): WorkingBacklog => ({ endpoint: endpoint.name, oldestAtMs: oldest.get(endpoint.id) ?? null }),
+    )
     return { ...(await look()), backlogs, pollDueAtMs: await mostOverdue() }
   }
 
@@ -44,7 +47,10 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
     if (known === null || clock.monotonic() - known.atMs >= KEPT_MS) known = { facts: lookAt(seen), atMs: clock.monotonic() }
     const { facts: looking } = known
     const { refused, pushes, replicas, clockDoubt } = seen
-    const arePollsMade = seen.notReady.length === 0 && !['refused', 'failing'].includes(carrierStanding(seen.carrier).kind)
+    const nowMs = clock.now()
+    const arePollsMade =
+      seen.notReady.length === 0 && !['refused', 'failing'].includes(carrierStanding(seen.carrier).kind) && !ports.isQuiet(nowMs)
+    if (!arePollsMade) lastPausedAtMs = nowMs
     const facts = await looking.catch((error: unknown) => {
       // Do not keep a failure: the next call looks again.
       if (known?.facts === looking) known = null
@@ -61,11 +67,17 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
         failedReload: ports.failedReload(),
         wal: ports.wal(),
         carrierAheadMs: clockDoubt === null ? ports.carrierAheadMs() : null,
-        pollDueAtMs: arePollsMade ? facts.pollDueAtMs : null,
+        pollDueAtMs: facts.pollDueAtMs,
+        pollsMadeFromMs: arePollsMade ? Math.max(startedAtMs, lastPausedAtMs, quietUntilMs(nowMs)) : nowMs,
         backups: seen.backupFailing === null ? facts.backups : null,
         retention: clockDoubt === null ? (await reads.retentionState()).last : null,
       },
-      clock.now(),
+      nowMs,
     )
+  }
+
+  /** Quiet hours of which nobody saw the end are over for less than this long if they were not an hour ago. */
+  function quietUntilMs(nowMs: number): number {
+    return ports.isQuiet(nowMs - POLL_LATE_MS) ? nowMs : Number.NEGATIVE_INFINITY
   }
 }
