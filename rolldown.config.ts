@@ -27,6 +27,7 @@ export default {
     'writer-thread': 'src/wiring/hosting/writer-thread.ts',
     'mover-thread': 'src/wiring/moving/mover-thread.ts',
     'backup-thread': 'src/wiring/backups/backup-thread.ts',
+    'comparing-thread': 'src/wiring/backups/comparing-thread.ts',
     'checkpoint-thread': 'src/store/sqlite/checkpoint-thread.ts',
     'search-thread': 'src/store/sqlite/search-thread.ts',
   },

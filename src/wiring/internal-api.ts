@@ -207,7 +207,7 @@ function manageErasuresOf(
     write,
     clock,
     key: tombstoneKey,
-    listBackups: () => namesOfBackups(backups),
+    listBackups: backups.mayHold,
     listLeftStores: () => namesOfLeftStores(storage),
     forget() {
       tail.forget()
@@ -221,19 +221,6 @@ function manageErasuresOf(
 async function namesOfLeftStores({ reads, path, shared }: InternalApiPorts['storage']): Promise<readonly string[]> {
   const moved = (await reads.listLeftStores()).map(({ name }) => name)
   return [...(shared === null ? storesLeftBeside(path) : []), ...moved.filter(mayHoldData)]
-}
-
-/** Lists the names of the backups, and of the one that is being made. For a store on a server the list is empty. */
-async function namesOfBackups(backups: ManageBackups): Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }> {
-  try {
-    // One that ends while the folder is read must not be missed.
-    const underWay = backups.underWay()
-    const { backups: made, unreadable } = await backups.list()
-    return { names: [...new Set([...(underWay === null ? [] : [underWay]), ...made.map(({ name }) => name)])], unreadable }
-  } catch (error) {
-    if (error instanceof AppError) return { names: [], unreadable: null }
-    throw error
-  }
 }
 
 function portalSettings({ portal, listen }: Config): PortalSettings {

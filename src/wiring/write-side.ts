@@ -162,7 +162,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createTellRestores(store),
     ...createRetryNow(store),
     ...createTellOperators(store, ports.tombstoneKey),
-    ...createErase({ store, changed, tombstoneKey: ports.tombstoneKey }, recordRules),
+    ...createErase({ store, changed, tombstoneKey: ports.tombstoneKey, newLineage: () => randomUUID() }, recordRules),
     async useTombstoneKey(key) {
       tombstoneKey = key
     },

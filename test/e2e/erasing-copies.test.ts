@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { pushBody } from '../support/history/builders.ts'
 import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
@@ -8,13 +9,20 @@ import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
+const listed = z.object({ backups: z.array(z.string()), storage: z.literal('clean').or(z.literal('pending')) })
+
 async function start() {
   const directory = join(temporaryFolder(), 'backups')
   const relay = await relayOfTest({ backup: { directory } })
   const operate = await operatorOf(relay)
   const pushOf = (id: string) => push(relay.publicUrl, pushBody({ trackingIds: [id] }))
   for (const id of ['GONE0001', 'GONE0002']) await pushOf(id)
-  return { ...relay, operate, directory, pushOf }
+  const back = async (name: string) => {
+    await operate('POST', '/relay/backups', { name })
+    await expect.poll(async () => (await operate('GET', '/relay/backups')).body).toMatchObject({ last: { name } })
+  }
+  const erase = async (id: string) => listed.parse((await operate('DELETE', `/relay/parcels/${id}`)).body)
+  return { ...relay, operate, directory, pushOf, back, erase }
 }
 
 test('an erasure names a backup that is being made, and then the backup', async () => {
@@ -22,8 +30,36 @@ test('an erasure names a backup that is being made, and then the backup', async 
   expect((await operate('POST', '/relay/backups', { name: 'under-way' })).status).toBe(202)
   expect((await operate('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ backups: ['under-way'], backupsUnreadable: null })
   await expect.poll(async () => (await operate('GET', '/relay/jobs')).body).toMatchObject({ jobs: [{ state: 'done' }] })
+  expect((await operate('DELETE', '/relay/parcels/GONE0002')).body).toMatchObject({ backups: ['under-way'], backupsUnreadable: null })
   await pushOf('LAST0001')
-  expect((await operate('DELETE', '/relay/parcels/LAST0001')).body).toMatchObject({ backups: ['under-way'], backupsUnreadable: null })
+  const answer = await operate('DELETE', '/relay/parcels/LAST0001')
+  expect(answer.body, 'the backup is older than the parcel').toMatchObject({ backups: [], backupsUnreadable: null })
+})
+
+test('a backup that was begun after an erasure had ended does not hold the parcel, whatever its time', async () => {
+  const { operate, back, erase } = await start()
+  await back('before')
+  expect((await erase('GONE0001')).backups).toEqual(['before'])
+  await back('after')
+  expect((await erase('GONE0001')).backups).toEqual(['before'])
+  expect((await operate('DELETE', '/relay/parcels/GONE0001?dryRun=true')).body).toMatchObject({ backups: ['before'] })
+  expect((await erase('GONE0002')).backups.toSorted()).toEqual(['after', 'before'])
+})
+
+test('a record that names an erased parcel puts backups under suspicion again, and one that nobody can read does', async () => {
+  const { back, erase, publicUrl } = await start()
+  await erase('GONE0001')
+  await push(publicUrl, JSON.stringify({ trackingIds: ['GONE0001'] }))
+  await back('with-a-record')
+  await push(publicUrl, JSON.stringify({ trackingIds: ['GONE0002'] }))
+  expect((await erase('GONE0001')).backups).toEqual(['with-a-record'])
+  expect((await erase('GONE0001')).backups).toEqual(['with-a-record'])
+  await back('without')
+  expect((await erase('GONE0001')).backups).toEqual(['with-a-record'])
+  await push(publicUrl, JSON.stringify({ trackingIds: ['XGONE00017'] }))
+  await erase('GONE0001')
+  await back('unreadable')
+  expect((await erase('GONE0001')).backups.toSorted()).toEqual(['unreadable', 'with-a-record', 'without'])
 })
 
 test('an erasure names copies that a kill has left, and a folder of backups that cannot be read', async () => {

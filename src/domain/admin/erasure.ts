@@ -1,3 +1,4 @@
+import type { MarkedTombstone } from '../history/erased.ts'
 import { isObject, isRawNumber, parseKeepingNumbers } from '../json-body.ts'
 import { type NameSearch, type ReplacedNames, replaceNames } from '../names-in-text.ts'
 
@@ -56,7 +57,38 @@ export interface ErasedIdentifier {
   readonly outcome: ErasureOutcome
   /** No other parcel ever gets this id. Null: the identifier had no parcel. */
   readonly parcelId: number | null
+  /** When it was erased, epoch milliseconds; null: it is unknown. */
+  readonly erasedAtMs: number | null
+  /** The marks of the tombstones: of the identifier, then of the other identifiers of a parcel that was erased with it, at most `MARKS_MAX`. */
+  readonly marks: readonly string[]
 }
+
+export const MARKS_MAX = 100
+
+/**
+ * What a store knows of erased parcels, to be compared with its backups. Times in it are only compared for being equal, so no clock that was
+ * wrong makes a backup look as if it could not hold them.
+ */
+export interface ErasureTrace {
+  /** Of the identifiers that were named. A backup with the same tombstones was made after the parcels were erased. */
+  readonly tombstones: readonly MarkedTombstone[]
+  /** See `ERASURE_LINEAGE`. */
+  readonly lineage: string
+  /** When the store was last restored, epoch milliseconds; null: never. Ids of an earlier backup may be those of other parcels. */
+  readonly restoredAtMs: number | null
+  /** The lowest id of the parcels. A backup that has given only lower ones was made before they were known. 0: that is not known. */
+  readonly firstParcelId: number
+}
+
+/**
+ * The setting with a random text, which changes when records are found to name parcels that had been erased before. Only backups with the same
+ * text can be without such records. `UNCLEAR`: records that nobody could read may name such a parcel. Absent or empty: of an earlier version.
+ */
+export const ERASURE_LINEAGE = 'erasure-lineage'
+export const UNCLEAR = 'unclear'
+
+/** A list with more identifiers is not compared with the backups: all of them count as holding the parcels. */
+export const TRACED_MAX = 10_000
 
 /** Whether the files of the store may still contain erased data. `pending`: they may, and the sentence `because` says why. */
 export type StorageState = { readonly state: 'clean' } | { readonly state: 'pending'; readonly because: string }

@@ -39,13 +39,17 @@ export function noteOverwritten(path: string): void {
 export function readStorageState(path: string): StorageState {
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {
-    const mark = markOf(db)
-    if (mark === MARK.old) return OLD
-    if (mark === MARK.leftovers) return leftoversState(null)
-    return mark === MARK.unsearched ? NOT_TO_THE_END : CLEAN
+    return storageStateIn(db)
   } finally {
     db.close()
   }
+}
+
+export function storageStateIn(db: Database.Database): StorageState {
+  const mark = markOf(db)
+  if (mark === MARK.old) return OLD
+  if (mark === MARK.leftovers) return leftoversState(null)
+  return mark === MARK.unsearched ? NOT_TO_THE_END : CLEAN
 }
 
 export interface CleanerPorts {

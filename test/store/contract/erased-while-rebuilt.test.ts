@@ -21,7 +21,7 @@ async function open(engine: Engine) {
   await store.record(pushOf('FIRST001', 0), ...Array.from({ length: 25 }, (_, nth) => pushOf('GONE0001', nth)), pushOf('LAST0001', 0))
   const erase = async (identifier: string) => {
     await writes.eraseParcels({ identifiers: [identifier], nowMs: NOON, dryRun: false })
-    await writes.endErasures({ identifiers: await writes.unfinishedErasures() })
+    await writes.endErasures({ identifiers: await writes.unfinishedErasures(), isLate: false, unreadable: 0 })
   }
   return { ...store, erase }
 }

@@ -15,7 +15,7 @@ async function open(place: string | null = null) {
   const { writes } = store
   const erase = async (identifier: string) => {
     await writes.eraseParcels({ identifiers: [identifier], nowMs: store.now(), dryRun: false })
-    await writes.endErasures({ identifiers: await writes.unfinishedErasures() })
+    await writes.endErasures({ identifiers: await writes.unfinishedErasures(), isLate: false, unreadable: 0 })
   }
   return { ...store, erase }
 }

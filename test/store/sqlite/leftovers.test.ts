@@ -29,7 +29,7 @@ async function open(place: string | null = null) {
   const { writes } = store
   const erase = async (...identifiers: readonly string[]) => {
     const erased = await writes.eraseParcels({ identifiers, nowMs: store.now(), dryRun: false })
-    await writes.endErasures({ identifiers: await writes.unfinishedErasures() })
+    await writes.endErasures({ identifiers: await writes.unfinishedErasures(), isLate: false, unreadable: 0 })
     return erased
   }
   /** Waits until the search has ended. */

@@ -1,4 +1,5 @@
 import type { BackupFile, BackupPlace, BackupProgress, MadeBackup } from '../../../domain/admin/backup.ts'
+import type { ErasureTrace } from '../../../domain/admin/erasure.ts'
 
 /** Copies an open store while the relay continues to write to it. */
 export interface StoreCopier {
@@ -47,11 +48,20 @@ export interface BackupMaker {
   close(): Promise<void>
 }
 
+export interface BackupComparison {
+  readonly directory: string
+  readonly names: readonly string[]
+  readonly relayId: string
+  readonly trace: ErasureTrace
+}
+
 /** The folder of backups, on a disk or a network. It may be slow, full or missing, and may not answer at all. */
 export interface BackupFolder {
   openMaker(order: BackupOrder): Promise<BackupMaker>
   /** Lists the backups in the folder, the newest first. `lastPlace`: see `refuseUnmounted`. */
   list(directory: string, lastPlace: BackupPlace | null): Promise<readonly BackupFile[]>
+  /** Returns which of the backups of a relay are certainly without erased parcels. */
+  without(request: BackupComparison): Promise<readonly string[]>
   /** Removes a copy of the store that did not become a backup. Does nothing if the copy does not exist. */
   discard(copy: string): Promise<void>
 }

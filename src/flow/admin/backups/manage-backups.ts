@@ -8,6 +8,7 @@ import {
   nameProblem,
   scheduledName,
 } from '../../../domain/admin/backup.ts'
+import type { ErasureTrace } from '../../../domain/admin/erasure.ts'
 import { hasUnended, type Job, UNENDED_MAX } from '../../../domain/admin/job.ts'
 import type { Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
@@ -77,8 +78,11 @@ export interface ManageBackups {
   /** Returns the progress of the backup with this job; null: the backup is not being made. */
   progressOf(jobId: number): BackupProgress | null
   state(): BackupState
-  /** Returns the name of the backup that is being made; null: none is. */
-  underWay(): string | null
+  /**
+   * Lists the names of the backups that may hold erased parcels, with the one that is being made. `trace` null: all may. `unreadable`: why some may
+   * be missing. For a store on a database server the list is empty.
+   */
+  mayHold(trace: ErasureTrace | null): Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }>
   /** Returns how many backups have failed since the relay started. */
   failures(): number
   stop(): Promise<void>
@@ -97,6 +101,8 @@ interface Running {
 const LOOK_MS = 250
 /** Reading the folder may take this long. A folder on a network may never answer. */
 const LIST_MS_MAX = 5000
+/** Backups that are not compared with the store by then count as holding what was erased. */
+const COMPARED_MS_MAX = 30_000
 /** The jobs of scheduled backups have this name in place of an app's name. */
 const SCHEDULE = 'schedule'
 
@@ -135,18 +141,21 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
     return { folder, directory }
   }
 
+  async function listAll(): Promise<BackupList> {
+    if (folder === null) throw new AppError('not_backed_up', ON_A_SERVER)
+    const inEffect = settings()
+    const shown = { ...record.state(), settings: inEffect }
+    if (inEffect.directory === null) return { ...shown, backups: [], unreadable: null }
+    try {
+      return { ...shown, backups: await list({ folder, directory: inEffect.directory }), unreadable: null }
+    } catch (error) {
+      return { ...shown, backups: [], unreadable: describeFailure(error) }
+    }
+  }
+
   return {
-    async list() {
-      if (folder === null) throw new AppError('not_backed_up', ON_A_SERVER)
-      const inEffect = settings()
-      const shown = { ...record.state(), settings: inEffect }
-      if (inEffect.directory === null) return { ...shown, backups: [], unreadable: null }
-      try {
-        return { ...shown, backups: await list({ folder, directory: inEffect.directory }), unreadable: null }
-      } catch (error) {
-        return { ...shown, backups: [], unreadable: describeFailure(error) }
-      }
-    },
+    list: listAll,
+    mayHold: (trace) => listHolding(ports, { list: listAll, underWay: running?.name ?? null, relayId }, trace),
     async start(body, by) {
       const name = nameIn(body)
       const known = await list(placeOf()).catch((cause: unknown) => {
@@ -171,7 +180,6 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
     },
     progressOf: (jobId) => (running?.jobId === jobId ? running.progress : null),
     state: record.state,
-    underWay: () => running?.name ?? null,
     failures: record.failures,
     async stop() {
       if (running === null) return
@@ -180,6 +188,23 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       await running.ended
     },
   }
+}
+
+/** See `ManageBackups.mayHold`. `underWay`: the backup that is being made when this begins. One that ends meanwhile must not be missed. */
+async function listHolding(
+  { folder, pause }: Pick<ManageBackupsPorts, 'folder' | 'pause'>,
+  { list, underWay, relayId }: { readonly list: () => Promise<BackupList>; readonly underWay: string | null; readonly relayId: string },
+  trace: ErasureTrace | null,
+): ReturnType<ManageBackups['mayHold']> {
+  if (folder === null) return { names: [], unreadable: null }
+  const { backups, unreadable, settings } = await list()
+  const making = underWay === null ? [] : [underWay]
+  const names = backups.map(({ name }) => name).filter((name) => name !== underWay)
+  const { directory } = settings
+  if (trace === null || directory === null || names.length === 0) return { names: [...making, ...names], unreadable }
+  const comparing = folder.without({ directory, names, relayId, trace })
+  const without: readonly string[] = await Promise.race([comparing, pause(COMPARED_MS_MAX).then(() => [])]).catch(() => [])
+  return { names: [...making, ...names.filter((name) => !without.includes(name))], unreadable }
 }
 
 interface Order {

@@ -27,12 +27,16 @@ async function tell(tx: WriteTx, { backup, madeAtMs, from, to, delivered }: Rest
   await recordOperatorEvent(tx, { event: 'store_restored', backup, madeAt, lastSequence: from, nextSequence: to, delivered }, nowMs)
 }
 
-async function loadRestores(tx: WriteTx): Promise<readonly RestoreRecord[]> {
+async function loadRestores(tx: Pick<WriteTx, 'loadSetting'>): Promise<readonly RestoreRecord[]> {
   const kept = await tx.loadSetting(SETTING)
   return kept === null ? [] : parseRestores(new TextDecoder().decode(kept))
 }
 
 /** Returns when the store was last restored, epoch milliseconds; null: never. */
 export function lastRestoreAtMs(store: WriteStore): Promise<number | null> {
-  return store.transaction(async (tx) => (await loadRestores(tx)).at(-1)?.atMs ?? null)
+  return store.transaction(lastRestoreIn)
+}
+
+export async function lastRestoreIn(tx: Pick<WriteTx, 'loadSetting'>): Promise<number | null> {
+  return (await loadRestores(tx)).at(-1)?.atMs ?? null
 }

@@ -1,9 +1,10 @@
-import type { ErasedIdentifier } from '../../../domain/admin/erasure.ts'
+import { ERASURE_LINEAGE, type ErasedIdentifier, MARKS_MAX, UNCLEAR } from '../../../domain/admin/erasure.ts'
 import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../../../domain/history/erased.ts'
 import { ANY_LENGTH, searchFor } from '../../../domain/names-in-text.ts'
 import { audit } from '../../audit.tx.ts'
 import { addTombstones, findTombstones } from '../../tombstones.tx.ts'
 import type { WriteStore, WriteTx } from '../../write-store.ts'
+import { lastRestoreIn } from '../backups/restores.tx.ts'
 import type { ErasedParcels, ErasureWrites } from './erasure-ports.ts'
 
 export interface ErasePorts {
@@ -12,6 +13,8 @@ export interface ErasePorts {
   readonly tombstoneKey: () => Uint8Array | null
   /** Called with the ids of erased parcels, to drop cached answers about them. */
   readonly changed: (parcelIds: readonly number[]) => void
+  /** Returns a random text; see `ERASURE_LINEAGE`. */
+  readonly newLineage: () => string
 }
 
 type EraseTx = Pick<
@@ -26,13 +29,14 @@ type EraseTx = Pick<
   | 'addUnfinished'
   | 'addAction'
   | 'forgetForms'
+  | 'loadSetting'
 >
 
 /** Thrown at the end of a dry run, to roll back its transaction. */
 class DryRun extends Error {}
 
 export function createErase(
-  { store, tombstoneKey, changed }: ErasePorts,
+  { store, tombstoneKey, changed, newLineage }: ErasePorts,
   rules: ErasureRules,
 ): Omit<ErasureWrites, 'useTombstoneKey' | 'adjustErasure'> {
   const key = (): Uint8Array => {
@@ -82,7 +86,14 @@ export function createErase(
       run(dryRun, (tx) => tx.searchMentions({ ...page, search: searchFor(new Set(identifiers)) })),
     findErasable: ({ identifiers }) => store.transaction((tx) => findErasable(tx, tombstoneKey(), identifiers)),
     unfinishedErasures: () => store.transaction((tx) => tx.listUnfinished()),
-    endErasures: ({ identifiers }) => store.transaction(async (tx) => tx.removeUnfinished(identifiers)),
+    endErasures: ({ identifiers, isLate, unreadable }) =>
+      store.transaction(async (tx) => {
+        tx.removeUnfinished(identifiers)
+        const before = await loadLineage(tx)
+        const isNew = isLate || before === '' || before === UNCLEAR
+        const after = unreadable > 0 ? UNCLEAR : isNew ? newLineage() : before
+        if (after !== before) await tx.saveSetting(ERASURE_LINEAGE, new TextEncoder().encode(after))
+      }),
     cleanStorage: () => store.cleanStorage(),
     async missedErasures() {
       const { sealedKey, tombstones } = await store.missedTombstones()
@@ -126,19 +137,28 @@ async function erase(
     key,
     [...erased.names, ...alone.map((value) => ({ value, parcelId: NO_PARCEL }))].map((name) => ({ ...name, erasedAtMs: nowMs })),
   )
+  const namesOf = Map.groupBy(erased.names, ({ parcelId }) => parcelId)
   tx.addUnfinished([...new Set([...values, ...erased.names.map(({ value }) => value)])])
   audit(tx, order, { parcels: held.length })
   // What was filled in, or an answer of a receiver, may name the parcel.
   tx.forgetForms()
   return {
     ...erased,
+    store: { lineage: await loadLineage(tx), restoredAtMs: await lastRestoreIn(tx) },
     results: identifiers.map((identifier): ErasedIdentifier => {
       const wasErased = buried.get(identifier)
-      if (wasErased === undefined || parcelOf.has(identifier))
-        return { identifier, outcome: 'erased', parcelId: parcelOf.get(identifier) ?? null }
-      return { identifier, outcome: 'erased_before', parcelId: wasErased.parcelId }
+      if (wasErased !== undefined && !parcelOf.has(identifier))
+        return { identifier, outcome: 'erased_before', ...wasErased, marks: [markOf(key, identifier)] }
+      const parcelId = parcelOf.get(identifier) ?? null
+      const others = (namesOf.get(parcelId ?? NO_PARCEL) ?? []).flatMap(({ value }) => (value === identifier ? [] : [value]))
+      const marks = [identifier, ...others].slice(0, MARKS_MAX).map((value) => markOf(key, value))
+      return { identifier, outcome: 'erased', parcelId, erasedAtMs: nowMs, marks }
     }),
   }
+}
+
+async function loadLineage(tx: Pick<WriteTx, 'loadSetting'>): Promise<string> {
+  return new TextDecoder().decode((await tx.loadSetting(ERASURE_LINEAGE)) ?? undefined)
 }
 
 /** See `ErasureWrites.findErasable`. */

@@ -1,4 +1,11 @@
-import type { ErasedCounts, ErasedIdentifier, MentionPlace, NamedEndpoint, StorageState } from '../../../domain/admin/erasure.ts'
+import type {
+  ErasedCounts,
+  ErasedIdentifier,
+  ErasureTrace,
+  MentionPlace,
+  NamedEndpoint,
+  StorageState,
+} from '../../../domain/admin/erasure.ts'
 import type { Audited } from '../../../domain/admin/operator-action.ts'
 import type { ErasureRules } from '../../../domain/history/erased.ts'
 import type { IdentifierState } from '../../../domain/history/parcel-state.ts'
@@ -31,6 +38,7 @@ export interface ErasedParcels {
   readonly endpoints: readonly NamedEndpoint[]
   /** All identifiers of the erased parcels, with the ids of the parcels. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
+  readonly store: Pick<ErasureTrace, 'lineage' | 'restoredAtMs'>
 }
 
 /** The part of `WriteSide` that erases parcels. Times are epoch milliseconds. */
@@ -55,8 +63,11 @@ export interface ErasureWrites {
   searchMentions(request: SearchedPage & { readonly identifiers: readonly string[]; readonly dryRun: boolean }): Promise<SearchedMentions>
   /** Lists the identifiers of erased parcels for which not all records were searched, perhaps because the relay was killed. */
   unfinishedErasures(): Promise<readonly string[]>
-  /** Forgets unfinished identifiers, after all records were searched for them. */
-  endErasures(request: { readonly identifiers: readonly string[] }): Promise<void>
+  /**
+   * Forgets unfinished identifiers, after all records were searched for them. `isLate`: some may have named parcels that had been erased before.
+   * `unreadable`: how many records nobody could read.
+   */
+  endErasures(request: { readonly identifiers: readonly string[]; readonly isLate: boolean; readonly unreadable: number }): Promise<void>
   /** Removes erased data from the files of the store, as far as the database engine can do this. */
   cleanStorage(): Promise<StorageState>
   /** After a restore: returns how many identifiers were erased since the backup, and the encrypted key of their tombstones. */
@@ -79,7 +90,7 @@ export interface ErasureTx {
    * Deletes parcels that the transaction holds, with all their data, and adds an `erased` event for each to the feed. `identifiers`: what was
    * asked for, also identifiers without a parcel, so that questions to the carrier about them are forgotten too.
    */
-  eraseParcels(parcelIds: readonly number[], identifiers: readonly string[]): Promise<Omit<ErasedParcels, 'results'>>
+  eraseParcels(parcelIds: readonly number[], identifiers: readonly string[]): Promise<Omit<ErasedParcels, 'results' | 'store'>>
   /** Finds identifiers. Until the transaction ends, nobody else changes their parcels and what identifiers these have. */
   holdParcelsOf(identifiers: readonly string[]): Promise<readonly IdentifierState[]>
   searchMentions(request: SearchedPage & { readonly search: NameSearch }): Promise<SearchedMentions>

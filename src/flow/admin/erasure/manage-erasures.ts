@@ -2,9 +2,11 @@ import {
   addErased,
   type ErasedCounts,
   type ErasedIdentifier,
+  type ErasureTrace,
   type NamedEndpoint,
   NOTHING_ERASED,
   type StorageState,
+  TRACED_MAX,
 } from '../../../domain/admin/erasure.ts'
 import type { Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
@@ -13,8 +15,8 @@ import { AppError } from '../../../domain/errors.ts'
 import type { Clock, Meter } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
 import type { WatchListError } from '../parcels/import-watches.ts'
-import type { ErasureWrites } from './erasure-ports.ts'
-import { searchRecords } from './search-records.ts'
+import type { ErasedParcels, ErasureWrites } from './erasure-ports.ts'
+import { type SearchedRecords, searchRecords } from './search-records.ts'
 import type { TombstoneKeyKeeper } from './tombstone-key.ts'
 
 export interface ManageErasuresPorts {
@@ -23,8 +25,8 @@ export interface ManageErasuresPorts {
     'findErasable' | 'eraseParcels' | 'searchMentions' | 'unfinishedErasures' | 'endErasures' | 'cleanStorage'
   >
   readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
-  /** Lists the names of the backups that may contain erased data, with the one that is being made. `unreadable`: why some may be missing. */
-  readonly listBackups: () => Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }>
+  /** Lists the names of the backups that may hold the erased parcels; see `ManageBackups.mayHold`. */
+  readonly listBackups: (trace: ErasureTrace | null) => Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }>
   /** Lists the names of the old stores that restores and moves have left behind. */
   readonly listLeftStores: () => Promise<readonly string[]>
   /** Drops this process's memory of parcels: claimed deliveries and pages of the feed. */
@@ -92,14 +94,15 @@ interface Found {
   readonly counts: ErasedCounts
   readonly endpoints: readonly NamedEndpoint[]
   readonly unreadable: number
+  readonly trace: ErasureTrace | null
 }
 
 export function createManageErasures(ports: ManageErasuresPorts): ManageErasures {
   const { write, key, meter, clock } = ports
 
   async function erase(identifiers: readonly string[], dryRun: boolean, by: Actor): Promise<Found> {
-    const known = await findKnown(write, identifiers)
-    const wanted = identifiers.filter((value) => known.has(value))
+    const erasable = await findKnown(write, identifiers)
+    const wanted = identifiers.filter((value) => erasable.has(value))
     if (wanted.length === 0) return { ...NOTHING_FOUND, results: identifiers.map(unknownOf) }
     await key.ensure()
     const action: OperatorAction = {
@@ -114,20 +117,27 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     const left = dryRun ? [] : await write.unfinishedErasures()
     const names = [...new Set([...wanted, ...erased.names, ...left])]
     const searched = await searchRecords((page) => write.searchMentions({ ...page, identifiers: names, dryRun }))
-    if (!dryRun) await write.endErasures({ identifiers: names })
+    const known = new Set([...wanted, ...erased.names])
+    const isLate = mayBeLate(
+      left.some((value) => !known.has(value)),
+      erased.results,
+      searched,
+    )
+    if (!dryRun) await write.endErasures({ identifiers: names, isLate, unreadable: searched.unreadable })
     const resultOf = new Map(erased.results.map((result) => [result.identifier, result]))
     return {
       endpoints: erased.endpoints,
       results: identifiers.map((identifier) => resultOf.get(identifier) ?? unknownOf(identifier)),
       counts: addErased(erased.counts, searched.counts),
       unreadable: searched.unreadable,
+      trace: isLate || searched.unreadable > 0 ? null : traceOf(erased, searched.counts),
     }
   }
 
-  async function reportOf({ counts, endpoints, unreadable }: Found, dryRun: boolean): Promise<ErasureReport> {
+  async function reportOf({ counts, endpoints, unreadable, trace }: Found, dryRun: boolean): Promise<ErasureReport> {
     if (!dryRun) ports.forget()
     if (!dryRun) meter.erased(counts.parcels)
-    const { names: backups, unreadable: backupsUnreadable } = await ports.listBackups()
+    const { names: backups, unreadable: backupsUnreadable } = await ports.listBackups(trace)
     return {
       dryRun,
       removed: counts,
@@ -171,10 +181,10 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
   }
 }
 
-const NOTHING_FOUND = { counts: NOTHING_ERASED, endpoints: [], unreadable: 0 }
+const NOTHING_FOUND = { counts: NOTHING_ERASED, endpoints: [], unreadable: 0, trace: null }
 
 function unknownOf(identifier: string): ErasedIdentifier {
-  return { identifier, outcome: 'unknown', parcelId: null }
+  return { identifier, outcome: 'unknown', parcelId: null, erasedAtMs: null, marks: [] }
 }
 
 /** The files are not clean of what stays in records that nobody could read. */
@@ -206,16 +216,19 @@ async function findKnown(
   return new Set([...known, ...found])
 }
 
+type ErasedAll = Omit<Found, 'unreadable' | 'trace'> & Pick<ErasedParcels, 'store'> & { readonly names: readonly string[] }
+
 /** Erases parcels in transactions of limited size. The first transaction adds `action`, the operator's order, to the audit trail. */
 async function eraseAll(
   { write, clock }: Pick<ManageErasuresPorts, 'write' | 'clock'>,
   identifiers: readonly string[],
   { dryRun, action }: { readonly dryRun: boolean; readonly action: OperatorAction | null },
-): Promise<Omit<Found, 'unreadable'> & { readonly names: readonly string[] }> {
+): Promise<ErasedAll> {
   let counts = NOTHING_ERASED
   const endpoints = new Map<string, NamedEndpoint>()
   const results: ErasedIdentifier[] = []
   const names: string[] = []
+  let store: ErasedAll['store'] = { lineage: '', restoredAtMs: null }
   for (let at = 0; at < identifiers.length; at += BATCH) {
     const part = identifiers.slice(at, at + BATCH)
     const order = at > 0 || action === null ? {} : { action }
@@ -224,8 +237,26 @@ async function eraseAll(
     for (const endpoint of erased.endpoints) endpoints.set(endpoint.id, endpoint)
     results.push(...erased.results)
     names.push(...erased.names.map(({ value }) => value))
+    store = erased.store
   }
-  return { results, counts, endpoints: [...endpoints.values()], names }
+  return { results, counts, endpoints: [...endpoints.values()], names, store }
+}
+
+/** Whether records may have named a parcel that had been erased before. Then the backups since hold what backups before it hold, too. */
+function mayBeLate(hasLeft: boolean, results: readonly ErasedIdentifier[], { counts }: Pick<SearchedRecords, 'counts'>): boolean {
+  return hasLeft || (counts.pushes + counts.mentions > 0 && results.some(({ outcome }) => outcome === 'erased_before'))
+}
+
+/** Null: there are too many identifiers to compare. */
+function traceOf({ results, store }: ErasedAll, { pushes, mentions }: SearchedRecords['counts']): ErasureTrace | null {
+  if (results.length > TRACED_MAX) return null
+  const tombstones = results.flatMap(({ marks, parcelId, erasedAtMs }) => {
+    const [mark] = marks
+    return mark === undefined || erasedAtMs === null ? [] : [{ mark, parcelId: parcelId ?? 0, erasedAtMs }]
+  })
+  // A push that was not recorded may have named a parcel before it was known.
+  const firstParcelId = pushes + mentions > 0 ? 0 : Math.min(...tombstones.map(({ parcelId }) => parcelId))
+  return { ...store, tombstones, firstParcelId }
 }
 
 interface ReadList {

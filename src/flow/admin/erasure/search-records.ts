@@ -32,7 +32,7 @@ export async function searchRecords(
 export async function finishErasures(write: Pick<ErasureWrites, 'unfinishedErasures' | 'searchMentions' | 'endErasures'>): Promise<number> {
   const identifiers = await write.unfinishedErasures()
   if (identifiers.length === 0) return 0
-  await searchRecords((page) => write.searchMentions({ ...page, identifiers, dryRun: false }))
-  await write.endErasures({ identifiers })
+  const { unreadable } = await searchRecords((page) => write.searchMentions({ ...page, identifiers, dryRun: false }))
+  await write.endErasures({ identifiers, isLate: true, unreadable })
   return identifiers.length
 }

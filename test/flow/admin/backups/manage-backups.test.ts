@@ -36,6 +36,7 @@ async function openWorld(world: World = {}) {
   let jobs = 0
   const turns = [...(world.turns ?? [STEP])]
   const folder: BackupFolder = {
+    without: async () => [],
     list: world.list ?? (async () => []),
     async discard() {
       calls.discarded++
