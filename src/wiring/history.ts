@@ -125,7 +125,8 @@ export async function openAuthentication(
         makeId: randomUUID,
         end: write.endSession,
         among: reads.endedAmong,
-        beforeMs: (await reads.listRestores()).at(-1)?.atMs ?? 0,
+        // A restore recorded by a clock that was ahead must not end the sessions of a year.
+        beforeMs: Math.min((await reads.listRestores()).at(-1)?.atMs ?? 0, clock.now()),
       },
     },
     { ...options, tokenLifetimeMs: SESSION.idleMs, sessionMaxMs: SESSION.maxMs },

@@ -49,7 +49,7 @@ export interface Sessions {
 }
 
 export interface Held {
-  /** The token of the session, or the name of a person whom the proxy logs in. */
+  /** The id of the session, or the name of a person whom the proxy logs in. */
   readonly session: string
   readonly isAllowed: () => boolean
   readonly release: () => void
@@ -78,11 +78,11 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
     async hold({ req }, person) {
       if (person.isFromProxy) return { session: person.name, isAllowed: () => isSame(namedByProxy(req), person), release: () => undefined }
       let isAllowed = true
-      const { token } = await validIn(req)
+      const { token, session } = await validIn(req)
       const release = await authenticate.hold(token, person.scope, () => {
         isAllowed = false
       })
-      return { session: token, isAllowed: () => isAllowed, release }
+      return { session: session?.id ?? '', isAllowed: () => isAllowed, release }
     },
     async logIn(ctx, credentials, visitor) {
       const token = await authenticate.issueToken(credentials, visitor)

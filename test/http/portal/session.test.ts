@@ -1,3 +1,5 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import Koa from 'koa'
 import { afterEach, expect, test } from 'vitest'
 import { createSessions } from '../../../src/http/portal/session.ts'
@@ -5,11 +7,15 @@ import { closeOpened, openHttp } from '../../carrier/carrier-double.ts'
 
 afterEach(closeOpened)
 
-/** Starts a server that looks up the session of each request. A request to `/use` counts as use by a person. Every session is due for renewal. */
-async function start(): Promise<string> {
-  const sessions = createSessions({
+/** Every session is due for renewal. */
+function open() {
+  return createSessions({
     authenticate: {
-      continueSession: async () => ({ app: { username: 'anna', passwordHashes: [''], scopes: ['status'] }, renewed: 'renewed' }),
+      continueSession: async () => ({
+        id: 'of-anna',
+        app: { username: 'anna', passwordHashes: [''], scopes: ['status'] },
+        renewed: 'renewed',
+      }),
       issueToken: async () => '',
       endSession: async () => undefined,
       hold: async () => () => undefined,
@@ -18,6 +24,11 @@ async function start(): Promise<string> {
     settings: () => ({ trustedHeader: null, admins: [], prefix: '', isSecure: false }),
     isFromProxy: () => false,
   })
+}
+
+/** Starts a server that looks up the session of each request. A request to `/use` counts as use by a person. */
+async function start(): Promise<string> {
+  const sessions = open()
   const app = new Koa()
   app.use(async (ctx) => {
     ctx.body = (await sessions.personOf(ctx, ctx.path === '/use'))?.name
@@ -34,4 +45,17 @@ test('a session is renewed by use, but not by a page that updates itself', async
   }
   expect(await ask('/use')).toEqual(['anna', 'parcel-relay-01234567=renewed; Path=/; HttpOnly; SameSite=Lax'])
   expect(await ask('/live')).toEqual(['anna', null])
+})
+
+test('what is limited per session counts all its tokens as one', async () => {
+  const sessions = open()
+  const held = await Promise.all(
+    ['first', 'renewed'].map(async (token) => {
+      const request = new IncomingMessage(new Socket())
+      request.rawHeaders.push('Cookie', `parcel-relay-01234567=${token}`)
+      const ctx = new Koa().createContext(request, new ServerResponse(request))
+      return await sessions.hold(ctx, { name: 'anna', scope: 'status', isFromProxy: false })
+    }),
+  )
+  expect(held.map(({ session }) => session)).toEqual(['of-anna', 'of-anna'])
 })

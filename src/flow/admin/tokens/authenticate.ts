@@ -92,6 +92,8 @@ export interface Visitor {
 }
 
 export interface Session {
+  /** The same for all tokens of the session. */
+  readonly id: string
   readonly app: App
   /** The token that replaces the sent one; null: the sent token need not be renewed yet. */
   readonly renewed: string | null
@@ -223,14 +225,16 @@ export function createAuthenticate(
     async continueSession(token) {
       const claims = await verifyToken(token)
       const app = appOf(claims)
-      if (claims === null || app === null || claims.loggedInAtMs === null || options.sessionMaxMs === null) return null
+      if (claims === null || app === null || claims.loggedInAtMs === null || claims.session === null || options.sessionMaxMs === null)
+        return null
       if (await isEnded(claims)) return null
+      const id = claims.session
       const leftMs = claims.loggedInAtMs + options.sessionMaxMs - clock.now()
       const isNew = clock.now() - claims.issuedAtMs < options.tokenLifetimeMs * RENEWED_AFTER
-      if (isNew || leftMs <= 0) return { app, renewed: null }
-      const { username, fingerprint, loggedInAtMs, session } = claims
+      if (isNew || leftMs <= 0) return { id, app, renewed: null }
+      const { username, fingerprint, loggedInAtMs } = claims
       const lifetimeMs = Math.min(options.tokenLifetimeMs, leftMs)
-      return { app, renewed: await tokens.sign({ username, fingerprint, loggedInAtMs, session }, lifetimeMs) }
+      return { id, app, renewed: await tokens.sign({ username, fingerprint, loggedInAtMs, session: id }, lifetimeMs) }
     },
     async endSession(token) {
       const claims = await verifyToken(token)
