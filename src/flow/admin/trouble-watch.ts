@@ -56,24 +56,31 @@ interface Finding {
 
 /**
  * Creates a function that looks for troubles of the carrier, its credentials, the clock, the disk, and certificates. The function
- * never rejects. If a change could not be reported, the next call tries again.
+ * never rejects. If a change could not be stored, the next call tries again, even if the trouble is over by then.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
   const { write, clock, log, wake } = ports
   /** For each subject, whether the store holds a trouble of it, as far as this replica knows. */
   const known = new Map<string, Standing>()
+  /** Troubles whose beginning could not be stored yet. They are stored with their true beginning, even if they are over by then. */
+  const unstored = new Map<string, Parameters<WriteSide['beginTrouble']>[0]>()
   const lookAtCarrier = createCarrierLook(ports)
   const lookAtDisk = createDiskLook(ports, options)
   const lookAtClock = createClockLook(ports)
 
   async function tell({ standing, subject, begun, ended, ofRole }: Finding): Promise<void> {
-    if (standing === 'unknown' || known.get(subject) === standing) return
     const common = { subject, nowMs: clock.now(), ...(ofRole === undefined ? {} : { ofRole }) }
-    if (standing === 'well' && ended === null) return
-    const isTold =
-      standing === 'trouble'
-        ? await write.beginTrouble({ ...common, event: begun })
-        : ended !== null && (await write.endTrouble({ ...common, event: ended }))
+    if (standing === 'trouble' && known.get(subject) !== standing && !unstored.has(subject))
+      unstored.set(subject, { ...common, event: begun })
+    const beginning = unstored.get(subject)
+    if (beginning !== undefined) {
+      const isTold = await write.beginTrouble(beginning)
+      unstored.delete(subject)
+      known.set(subject, 'trouble')
+      if (isTold) wake()
+    }
+    if (standing !== 'well' || known.get(subject) === standing || ended === null) return
+    const isTold = await write.endTrouble({ ...common, event: ended })
     known.set(subject, standing)
     if (isTold) wake()
   }
@@ -82,7 +89,11 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
     const isPoller = ports.isPoller()
     const ofCarrier = [...lookAtCarrier(isPoller), await lookAtClock()]
     // Forget the troubles of the carrier and the clock, because another replica may report on them meanwhile.
-    if (!isPoller) for (const { subject } of ofCarrier) known.delete(subject)
+    if (!isPoller)
+      for (const { subject } of ofCarrier) {
+        known.delete(subject)
+        unstored.delete(subject)
+      }
     const findings = [...(isPoller ? ofCarrier : []), ...(await lookAtDisk()), ...lookAtCertificates(ports, options)]
     for (const finding of findings)
       await tell(finding).catch((err: unknown) =>

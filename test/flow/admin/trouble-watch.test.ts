@@ -29,6 +29,7 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
   }
   const ends: object[] = []
   const begins: object[] = []
+  const beganMs = new Map<string, number>()
   const note = (event: { readonly event: OperatorEvent['event'] }, change: boolean) => {
     if (change) told.push(event.event)
     if (change && event.event === 'disk_usable') ends.push(event)
@@ -39,9 +40,10 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
   const look = createTroubleWatch(
     {
       write: {
-        async beginTrouble({ subject, event }) {
+        async beginTrouble({ subject, event, nowMs }) {
           if (seen.isFull) throw new Error('the store is full')
           const isNew = !troubles.has(subject)
+          if (isNew) beganMs.set(event.event, nowMs - NOON)
           troubles.add(subject)
           return note(event, isNew)
         },
@@ -68,6 +70,7 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
     told,
     ends,
     begins,
+    beganMs,
     troubles,
     look,
     wakes: () => wakes,
@@ -217,6 +220,27 @@ test('the event disk_usable says until when pushes were refused, and how many', 
   await lookAt(200, 360)
   await lookAt(700, 365)
   expect(ends[1]).toMatchObject({ until: new Date(NOON + 8000).toISOString(), refused: 6 })
+})
+
+test('a trouble that began and ended while nothing could be stored is told afterwards, with its true beginning', async () => {
+  const { seen, told, beganMs, look, pass } = openWatch()
+  await look()
+  pass(1000)
+  seen.isFull = true
+  Object.assign(seen, { freeBytes: 0, carrier: { ...failing, credentials: 'refused' }, doubt: { because: 'carrier', aheadMs: DAY_MS } })
+  await look()
+  pass(60_000)
+  await look()
+  expect(told).toEqual([])
+  pass(60_000)
+  Object.assign(seen, { isFull: false, freeBytes: 10_000 * MB, carrier: { ...well, lastAnswerAtMs: NOON + 1 }, doubt: null })
+  await look()
+  pass(10_000)
+  await look()
+  expect([...beganMs]).toEqual(['carrier_failing', 'credentials_refused', 'clock_doubted', 'disk_full', 'disk_low'].map((name) => [name, 1000]))
+  expect(told.toSorted()).toEqual(
+    [...beganMs.keys(), 'carrier_recovered', 'credentials_accepted', 'clock_trusted', 'disk_usable', 'disk_recovered'].toSorted(),
+  )
 })
 
 test('a disk that has not been measured yet is not reported', async () => {
