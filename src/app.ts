@@ -205,7 +205,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     carrier,
     otherClocks: () => otherClocksOf(storage, carrier),
     certificates,
-    notStored: reporting.notStored,
+    refused: { ...refused, save: reporting.saveRefused },
     wakeDispatcher: dispatch.wake,
     closing,
     log,

@@ -41,6 +41,13 @@ export function systemCode(error: unknown): string | null {
   return typeof code === 'string' && SYSTEM_CODE.test(code) ? code : null
 }
 
+const NO_ROOM: ReadonlySet<string | null> = new Set(['SQLITE_FULL', 'ENOSPC', 'EDQUOT'])
+
+/** Whether something could not be written because the disk is full. */
+export function lacksRoom(error: unknown): boolean {
+  return NO_ROOM.has(systemCode(error))
+}
+
 /** SQLite's codes for failures of the store itself. Its other codes are about a single statement. */
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
@@ -85,4 +92,18 @@ export class AppError extends Error {
     this.retryAfterMs = options.retryAfterMs
     this.facts = options.facts
   }
+}
+
+/** What everybody is told whose push or order cannot be stored, because the disk of the store is full. */
+export const NO_ROOM_TEXT =
+  'The disk of the store is full, or nearly full. Make room on it, then try again: "parcel-relay status" says how much is missing.'
+
+const STORE_RETRY_AFTER_MS = 5000
+
+/** The refusal of what the store cannot read or write now, with the reason if it is the disk. */
+export function storeUnavailable(cause: unknown, retryAfterMs = STORE_RETRY_AFTER_MS): AppError {
+  return new AppError('storage_unavailable', lacksRoom(cause) ? NO_ROOM_TEXT : 'The store is not available now. Try again later.', {
+    cause,
+    retryAfterMs,
+  })
 }

@@ -1,4 +1,4 @@
-import { AppError } from '../domain/errors.ts'
+import { AppError, NO_ROOM_TEXT } from '../domain/errors.ts'
 import type { Recorder } from '../flow/history/ports.ts'
 import type { Log } from '../flow/ports.ts'
 
@@ -112,7 +112,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
 const RETRY_AFTER_MS = 5000
 const MOVING_RETRY_AFTER_MS = 2000
 const REFUSALS: Readonly<Record<DiskTrouble, string>> = {
-  short: 'The disk of the store is nearly full. Try again later.',
+  short: NO_ROOM_TEXT,
   lost: 'A file of the store was deleted or replaced. It has to be put back, or a backup restored.',
   moving: 'The store is being moved. Try again in a moment.',
 }

@@ -1,4 +1,4 @@
-import { AppError } from '../domain/errors.ts'
+import { AppError, storeUnavailable } from '../domain/errors.ts'
 import type { Incoming, RecordOutcome } from '../domain/history/recording.ts'
 import type { Recorder } from '../flow/history/ports.ts'
 import type { CommitQueue, CommitReport, Committed } from './commit-queue.ts'
@@ -106,7 +106,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   function fail(senders: readonly Waiting[], error: unknown): void {
     reportFailure.failed(error)
     retry.later(senders.map(({ incoming }) => incoming))
-    const failure = unavailable('The store is not available now. Try again later.', error)
+    const failure = storeUnavailable(error, RETRY_AFTER_MS)
     for (const { reject } of senders) reject(failure)
   }
 

@@ -93,8 +93,6 @@ export function openReporting(ports: ReportingPorts) {
   })
   reportCommits(commitSignal, { readiness, meter, failures })
   const pushLog = createPushLog(digest)
-  /** How many pushes could not be stored since the start of the relay. */
-  let notStored = 0
   const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
   return {
     /** Counts what the store contains, such as parcels and quarantined pushes. */
@@ -104,10 +102,10 @@ export function openReporting(ports: ReportingPorts) {
     readiness,
     /** Lists the pushes that were refused in the last day. */
     refused: ports.refused.list,
-    /** Counts the pushes since the start that were answered with 503, because they could not be stored. */
-    async notStored(): Promise<number> {
+    /** Saves the counts of refused pushes, to the last one. */
+    async saveRefused(): Promise<void> {
       await receiver.verbs.waiting()
-      return notStored
+      await ports.refused.save()
     },
     /** Call it when the disk has room again. */
     async pushesTaken(): Promise<void> {
@@ -120,7 +118,6 @@ export function openReporting(ports: ReportingPorts) {
         meter.pushReceived(outcome, keyIndex, count)
         ports.refused.note(outcome, count)
         pushLog.add(outcome, count, { senders, reasons })
-        if (outcome === 'storage_unavailable') notStored += count
         warnOfExpired(outcome, count)
       }
       ports.refused.noteComebacks(comebacks)

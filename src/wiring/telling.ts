@@ -1,7 +1,7 @@
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import type { OtherClocks } from '../domain/admin/clock-record.ts'
-import { createTroubleWatch } from '../flow/admin/trouble-watch.ts'
+import { createTroubleWatch, type TroubleWatchPorts } from '../flow/admin/trouble-watch.ts'
 import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import type { Certificates } from './certificates.ts'
@@ -19,8 +19,7 @@ export interface TellingPorts {
   readonly carrier: Pick<RemoteCarrier, 'state'>
   readonly otherClocks: () => OtherClocks
   readonly certificates: Pick<Certificates, 'shown'>
-  /** Counts the pushes that could not be stored since the start of the relay. */
-  readonly notStored: () => Promise<number>
+  readonly refused: TroubleWatchPorts['refused']
   /** Called when an operator event may have been queued. */
   readonly wakeDispatcher: () => void
   readonly closing: Closing
@@ -40,7 +39,7 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
       carrier: carrier.state,
       freeBytes: () => disk.state().freeBytes,
       certificates: certificates.shown,
-      notStored: ports.notStored,
+      refused: ports.refused,
       isPoller: () => replicas.holds('poller'),
       wake: wakeDispatcher,
     },

@@ -337,13 +337,13 @@ function explainDisk(disk: DiskRoom, sinceMs: number | null): Explanation {
     sinceMs,
     evidence: [
       isFull
-        ? `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time.`
+        ? `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. With no byte free, events to webhooks wait too.`
         : `Below ${bytesText(freeBytesMin)} pushes are answered with 503. Nothing is lost now.`,
       usage,
     ],
     todo: [
       isFull
-        ? `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk. The relay then goes on by itself. Then ask the carrier to send again what was refused.`
+        ? `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk. Do not restart the relay before: without room it does not start. With room it goes on by itself. Then ask the carrier to send again what was refused.`
         : 'Make room on that disk, or ask the people who run the machine to.',
     ],
   }

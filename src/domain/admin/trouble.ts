@@ -24,8 +24,8 @@ export type EndEvent = Extract<
   { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' | 'clock_trusted' }
 >
 
-/** An event without `since`, because only the store knows when the trouble began. */
-type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since'> : never
+/** An event without what only the store knows: when the trouble began, and how many pushes were refused meanwhile, over restarts. */
+type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since' | 'refused'> : never
 
 /** A trouble that is over. Operators are notified once, but only if they were notified of its beginning. */
 export interface TroubleEnded {

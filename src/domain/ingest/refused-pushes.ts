@@ -55,16 +55,19 @@ export function refusedCauseOf(outcome: string): RefusedCause | null {
   return CAUSES.get(outcome) ?? null
 }
 
-/** Adds refused pushes to the spells of one process. Drops spells that are too old to be shown. */
+/**
+ * Adds refused pushes to the spells of one process. Drops spells that are too old to be shown. A spell that began before
+ * `endedBeforeMs` gets no more pushes, because a trouble has begun whose pushes are counted by themselves.
+ */
 export function addRefused(
   spells: readonly RefusedPushes[],
   { cause, count }: Pick<RefusedPushes, 'cause' | 'count'>,
-  atMs: number,
+  { atMs, endedBeforeMs }: { readonly atMs: number; readonly endedBeforeMs: number },
 ): readonly RefusedPushes[] {
   const shown = spells.filter((spell) => isShown(spell, atMs))
   const last = shown.findLast((one) => one.cause === cause)
   // A jump of the clock, forward or back, counts as a pause.
-  if (last === undefined || Math.abs(atMs - last.untilMs) >= PAUSE_MS) {
+  if (last === undefined || last.fromMs < endedBeforeMs || Math.abs(atMs - last.untilMs) >= PAUSE_MS) {
     const comeback = cause === 'not_stored' ? { comeback: NO_COMEBACK } : {}
     return [...shown, { cause, count, fromMs: atMs, untilMs: atMs, ...comeback }]
   }
@@ -90,6 +93,15 @@ export function addComebacks(spells: readonly RefusedPushes[], { pushes, again }
 /** Whether every push that could not be stored is known to have come again. */
 export function hasAllComeAgain(spells: readonly RefusedPushes[]): boolean {
   return spells.every(({ comeback }) => comeback !== undefined && comeback.pushes > 0 && comeback.again >= comeback.pushes)
+}
+
+/** The relay refuses pushes up to this long before it notices that the disk is full. */
+const NOTICED_MS = 2000
+
+/** How many pushes could not be stored in a trouble that began at `sinceMs`. */
+export function notStoredSince(spells: readonly RefusedPushes[], sinceMs: number): number {
+  const counted = spells.filter(({ cause, untilMs }) => cause === 'not_stored' && untilMs >= sinceMs - NOTICED_MS)
+  return counted.reduce((sum, { count }) => sum + count, 0)
 }
 
 const NO_COMEBACK: Comeback = { pushes: 0, again: 0 }

@@ -10,6 +10,7 @@ import {
   tellUnderstood,
 } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { notStoredSince } from '../../domain/ingest/refused-pushes.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import { findTombstones } from '../tombstones.tx.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -25,7 +26,15 @@ type QuarantineTx = OperatorEventTx &
 type TellTx = QuarantineTx &
   Pick<
     WriteTx,
-    'addAction' | 'addTallies' | 'beginTrouble' | 'endSession' | 'findTombstones' | 'lookUpIdentifiers' | 'noteFlush' | 'takeEndedJobs'
+    | 'addAction'
+    | 'addTallies'
+    | 'beginTrouble'
+    | 'endSession'
+    | 'findTombstones'
+    | 'listRefused'
+    | 'lookUpIdentifiers'
+    | 'noteFlush'
+    | 'takeEndedJobs'
   >
 
 /** One transaction reads at most this many counts of quarantined pushes. */
@@ -57,8 +66,14 @@ export function createTellOperators(store: Transactions<TellTx>, tombstoneKey: (
       store.transaction(
         async (tx) => {
           const sinceMs = await tx.endTrouble(subject)
-          if (sinceMs !== null) await recordOperatorEvent(tx, { ...event, since: new Date(sinceMs).toISOString() }, nowMs)
-          return sinceMs !== null
+          if (sinceMs === null) return false
+          const since = new Date(sinceMs).toISOString()
+          const told: OperatorEvent =
+            event.event === 'disk_usable'
+              ? { ...event, since, refused: notStoredSince(await tx.listRefused(), sinceMs) }
+              : { ...event, since }
+          await recordOperatorEvent(tx, told, nowMs)
+          return true
         },
         ofRole === undefined ? {} : { ofRole },
       ),

@@ -19,8 +19,8 @@ export interface TroubleWatchPorts {
   /** Free bytes on the disk of the store; infinity: the store is on a server, or the disk was not measured yet. */
   readonly freeBytes: () => number
   readonly certificates: () => readonly ShownCertificate[]
-  /** How many pushes could not be stored since the relay started. */
-  readonly notStored: () => Promise<number>
+  /** The counts of refused pushes. The end of a full disk tells how many were refused. */
+  readonly refused: { readonly troubleBegins: () => void; readonly save: () => Promise<void> }
   /** Whether this replica is the poller, the only one that judges the carrier. */
   readonly isPoller: () => boolean
   readonly clock: Clock
@@ -160,9 +160,7 @@ function createClockLook({ write, otherClocks, log }: Pick<TroubleWatchPorts, 'w
  * A nearly full disk is one trouble. A disk so full that pushes are refused is a second trouble, which begins and ends while the first one
  * lasts. The end of the second trouble is reported a little after `takenFromMs`, and the report names `takenFromMs`.
  */
-function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
-  /** How many pushes had been refused at the last look (`soFar`), and at the last look before the disk was full (`before`). */
-  let [soFar, before] = [0, 0]
+function createDiskLook({ freeBytes, refused, clock }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions) {
   let wasFull = false
   /** Since when pushes are accepted; null: they are refused. */
   let takenFromMs: number | null = clock.now()
@@ -174,16 +172,17 @@ function createDiskLook({ freeBytes, notStored, clock }: TroubleWatchPorts, { fr
     const isFull = isDiskFull(room)
     takenFromMs = isFull ? null : (takenFromMs ?? clock.now())
     const standing = standingOf(isFull, USABLE_AT)
-    if (isFull && !wasFull) before = soFar
+    if (isFull && !wasFull) refused.troubleBegins()
+    // The event of the end is counted from what is saved. While the store cannot be written, the event is not stored either.
+    if (wasFull && standing === 'well') await refused.save().catch(() => undefined)
     wasFull = isFull || (wasFull && standing !== 'well')
-    soFar = await notStored().catch(() => soFar)
-    const ended = { until: new Date(takenFromMs ?? clock.now()).toISOString(), refused: soFar - before }
+    const until = new Date(takenFromMs ?? clock.now()).toISOString()
     return [
       {
         subject: 'disk full',
         standing,
         begun: { event: 'disk_full', ...room },
-        ended: { event: 'disk_usable', freeBytes: free, ...ended },
+        ended: { event: 'disk_usable', freeBytes: free, until },
       },
       {
         subject: 'disk',

@@ -1,6 +1,6 @@
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { AppError, systemCode } from '../../domain/errors.ts'
+import { AppError, lacksRoom, storeUnavailable, systemCode } from '../../domain/errors.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
 import type { Log } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -74,6 +74,7 @@ function isSealed(state: EndpointState): state is EndpointState & { readonly key
 }
 
 function unusable(where: string, cause?: unknown): AppError {
+  if (lacksRoom(cause)) return storeUnavailable(cause, RETRY_AFTER_MS)
   const code = systemCode(cause)
   if (code !== null)
     return new AppError('storage_unavailable', `${where} cannot be read or written now: ${reasonOfCode(code)}.`, {

@@ -1,4 +1,4 @@
-import { AppError } from '../../domain/errors.ts'
+import { AppError, lacksRoom, NO_ROOM_TEXT } from '../../domain/errors.ts'
 import { lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
@@ -131,5 +131,9 @@ const PASSED_ON: Pick<Flight<FetchOutcome>, 'endOf' | 'read'> = {
 /** Failures of the carrier are returned as values, so an exception comes from the store. */
 function throwStorageTrouble(cause: unknown): never {
   if (cause instanceof AppError) throw cause
-  throw new AppError('storage_unavailable', 'The answer of the carrier could not be stored now.', { cause, retryAfterMs: RETRY_AFTER_MS })
+  const why = lacksRoom(cause) ? ` ${NO_ROOM_TEXT}` : ''
+  throw new AppError('storage_unavailable', `The answer of the carrier could not be stored now.${why}`, {
+    cause,
+    retryAfterMs: RETRY_AFTER_MS,
+  })
 }

@@ -65,9 +65,11 @@ export function createReceive({ verifier, parseEvent, recorder, admit, meter, cl
   return async (request) => {
     const receivedAtMs = clock.now()
     let keyIndex: number | null = null
+    let isCheck = false
     try {
       keyIndex = verified(request)
-      if (isCheckPush(request.body)) {
+      isCheck = isCheckPush(request.body)
+      if (isCheck) {
         admit()
         meter.pushReceived('check', keyIndex)
         return { kind: 'check' }
@@ -78,7 +80,8 @@ export function createReceive({ verifier, parseEvent, recorder, admit, meter, cl
       return outcome
     } catch (cause) {
       const failure = cause instanceof AppError ? cause : storageUnavailable(cause)
-      meter.pushReceived(failure.code, keyIndex)
+      // Nothing of the carrier's was refused, so no operator must ask it to send anything again.
+      meter.pushReceived(isCheck ? 'check' : failure.code, keyIndex)
       throw failure
     }
   }

@@ -9,6 +9,8 @@ export interface RefusedPushesKeeper {
   note(outcome: string, count: number): void
   /** Of the pushes that could not be stored, `first` were refused for the first time, and `again` came again and were stored. Call it after `note`. */
   noteComebacks(counts: { readonly first: number; readonly again: number }): void
+  /** A trouble begins: the pushes that are refused from now on are counted by themselves. */
+  troubleBegins(): void
   /** Saves what has changed since the last call. Rejects if the store fails; the next call then saves these changes too. */
   save(): Promise<void>
   /** The spells of refused pushes, the newest first. */
@@ -26,13 +28,17 @@ export interface RefusedPushesPorts {
 export function createRefusedPushes({ write, reads, process, clock }: RefusedPushesPorts): RefusedPushesKeeper {
   let own: readonly RefusedPushes[] = []
   let saved = own
+  let endedBeforeMs = Number.NEGATIVE_INFINITY
   return {
     note(outcome, count) {
       const cause = refusedCauseOf(outcome)
-      if (cause !== null) own = addRefused(own, { cause, count }, clock.now())
+      if (cause !== null) own = addRefused(own, { cause, count }, { atMs: clock.now(), endedBeforeMs })
     },
     noteComebacks({ first, again }) {
       if (first + again > 0) own = addComebacks(own, { pushes: first, again })
+    },
+    troubleBegins() {
+      endedBeforeMs = clock.now()
     },
     async save() {
       const saving = own

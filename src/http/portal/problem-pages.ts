@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Context } from 'koa'
-import { AppError, isStorageFailure } from '../../domain/errors.ts'
+import { AppError, isStorageFailure, lacksRoom, NO_ROOM_TEXT } from '../../domain/errors.ts'
 import type { Log } from '../../flow/ports.ts'
 import { EdgeError, statusOf } from '../server/errors.ts'
 import { traceOf } from '../server/trace-id.ts'
@@ -27,7 +27,7 @@ export function problemPage(
   error: unknown,
   { view, person, ctx, log }: { readonly view: View; readonly person: Person | null; readonly ctx: Context; readonly log: Log },
 ): ProblemPage {
-  const isStore = isStorageFailure(error)
+  const isStore = isStorageFailure(error) || lacksRoom(error)
   const status = isStore ? 503 : statusOf(error)
   const instance = randomUUID()
   const request = { instance, ...traceOf(ctx.req) }
@@ -54,6 +54,8 @@ function describe(
     const find = html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels"><div><label for="find">Tracking number or tracking id</label><input id="find" name="query" type="search" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Find</button></div></form>`
     return { title: 'There is nothing here', lead: detail, help: find }
   }
+  if (lacksRoom(error) || (error instanceof AppError && error.message === NO_ROOM_TEXT))
+    return { title: 'The disk of the store is full', lead: sentenceOnPage(NO_ROOM_TEXT, nowMs), help: again }
   if (isStorageFailure(error) || (error instanceof AppError && error.code === 'storage_unavailable')) {
     return {
       title: 'The store cannot be read',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Context, Middleware } from 'koa'
-import { AppError, type ErrorCode, isStorageFailure } from '../../domain/errors.ts'
+import { AppError, type ErrorCode, isStorageFailure, lacksRoom, storeUnavailable } from '../../domain/errors.ts'
 import { createFailureLog, type FailureLog } from '../../flow/failure-log.ts'
 import type { Log } from '../../flow/ports.ts'
 import { traceOf } from './trace-id.ts'
@@ -67,8 +67,6 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
   overloaded: [503, 'The relay is overloaded'],
 }
 
-const STORAGE_RETRY_AFTER_MS = 5000
-
 export function statusOf(error: unknown): number {
   return error instanceof AppError || error instanceof EdgeError ? PROBLEMS[error.code][0] : PROBLEMS.internal[0]
 }
@@ -89,17 +87,10 @@ export function presentProblems(log: Log, { areCounted }: { readonly areCounted:
         ctx.respond = false
         return
       }
-      presentProblem(ctx, isStorageFailure(error) ? storageUnavailable(error) : error, { log, failures, areCounted })
+      // No route has to know the errors of SQLite, PostgreSQL and files.
+      presentProblem(ctx, isStorageFailure(error) || lacksRoom(error) ? storeUnavailable(error) : error, { log, failures, areCounted })
     }
   }
-}
-
-/** Turns a failure of the store into a 503, so that no route has to know the errors of SQLite or PostgreSQL. */
-function storageUnavailable(cause: unknown): AppError {
-  return new AppError('storage_unavailable', 'The store is not available now. Try again later.', {
-    cause,
-    retryAfterMs: STORAGE_RETRY_AFTER_MS,
-  })
 }
 
 interface Reporting {

@@ -18,7 +18,10 @@ const spell = (fromMs: number, untilMs: number, count: number, cause: RefusedPus
 })
 const NONE = { pushes: 0, again: 0 }
 const added = (at: readonly (readonly [atMs: number, count: number])[], cause: RefusedPushes['cause'] = 'not_stored') =>
-  at.reduce<readonly RefusedPushes[]>((spells, [atMs, count]) => addRefused(spells, { cause, count }, atMs), [])
+  at.reduce<readonly RefusedPushes[]>(
+    (spells, [atMs, count]) => addRefused(spells, { cause, count }, { atMs, endedBeforeMs: Number.NEGATIVE_INFINITY }),
+    [],
+  )
 
 test('pushes refused without a pause of an hour are one spell, from the first to the last', () => {
   const times = [
@@ -33,7 +36,9 @@ test('a spell is shown for a day after its last push', () => {
   const spells = added([[NOON, 3]])
   expect(joinRefused(spells, NOON + DAY_MS - 1)).toHaveLength(1)
   expect(joinRefused(spells, NOON + DAY_MS)).toEqual([])
-  expect(addRefused(spells, { cause: 'path', count: 1 }, NOON + DAY_MS)).toEqual([spell(NOON + DAY_MS, NOON + DAY_MS, 1, 'path')])
+  expect(addRefused(spells, { cause: 'path', count: 1 }, { atMs: NOON + DAY_MS, endedBeforeMs: 0 })).toEqual([
+    spell(NOON + DAY_MS, NOON + DAY_MS, 1, 'path'),
+  ])
 })
 
 test('a clock that is put back begins a new spell, and hides spells that are a day ahead', () => {

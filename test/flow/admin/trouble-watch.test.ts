@@ -25,10 +25,10 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
     untilMs: NOON + 100 * DAY_MS,
     isPoller: true,
     isFull: false,
-    notStored: 0,
   }
   const ends: object[] = []
   const begins: object[] = []
+  const counted: string[] = []
   const beganMs = new Map<string, number>()
   const note = (event: { readonly event: OperatorEvent['event'] }, change: boolean) => {
     if (change) told.push(event.event)
@@ -56,7 +56,12 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
       otherClocks: () => ({ carrierAheadMs: null, machineAheadMs: null }),
       carrier: () => seen.carrier,
       freeBytes: () => seen.freeBytes,
-      notStored: async () => seen.notStored,
+      refused: {
+        troubleBegins: () => void counted.push('begins'),
+        async save() {
+          counted.push('saved')
+        },
+      },
       certificates: () => [{ listener: 'public', untilMs: seen.untilMs }],
       isPoller: () => seen.isPoller,
       clock: { now: () => NOON + ms, monotonic: () => ms },
@@ -71,6 +76,7 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
     ends,
     begins,
     beganMs,
+    counted,
     troubles,
     look,
     wakes: () => wakes,
@@ -201,25 +207,24 @@ test('a disk is reported as full below the limit, and as no longer full a little
   }
 })
 
-test('the event disk_usable says until when pushes were refused, and how many', async () => {
-  const { seen, ends, look, pass } = openWatch()
-  const lookAt = async (free: number, notStored: number) => {
+test('the event disk_usable says until when pushes were refused, and is counted from the saved counts', async () => {
+  const { seen, ends, counted, look, pass } = openWatch()
+  const lookAt = async (free: number) => {
     pass(1000)
-    Object.assign(seen, { freeBytes: free * MB, notStored })
+    seen.freeBytes = free * MB
     await look()
   }
-  await lookAt(1000, 4)
-  await lookAt(200, 9)
-  await lookAt(200, 359)
-  await lookAt(260, 359)
+  for (const free of [1000, 200, 200, 260]) await lookAt(free)
+  expect(counted).toEqual(['begins'])
   seen.isFull = true
-  await lookAt(700, 359)
+  await lookAt(700)
   seen.isFull = false
-  await lookAt(700, 359)
-  expect(ends).toEqual([{ event: 'disk_usable', freeBytes: 700 * MB, until: new Date(NOON + 4000).toISOString(), refused: 355 }])
-  await lookAt(200, 360)
-  await lookAt(700, 365)
-  expect(ends[1]).toMatchObject({ until: new Date(NOON + 8000).toISOString(), refused: 6 })
+  await lookAt(700)
+  expect(ends).toEqual([{ event: 'disk_usable', freeBytes: 700 * MB, until: new Date(NOON + 4000).toISOString() }])
+  expect(counted).toEqual(['begins', 'saved'])
+  await lookAt(200)
+  await lookAt(700)
+  expect([ends[1], counted.slice(2)]).toMatchObject([{ until: new Date(NOON + 8000).toISOString() }, ['begins', 'saved']])
 })
 
 test('a trouble that began and ended while nothing could be stored is told afterwards, with its true beginning', async () => {
@@ -237,7 +242,9 @@ test('a trouble that began and ended while nothing could be stored is told after
   await look()
   pass(10_000)
   await look()
-  expect([...beganMs]).toEqual(['carrier_failing', 'credentials_refused', 'clock_doubted', 'disk_full', 'disk_low'].map((name) => [name, 1000]))
+  expect([...beganMs]).toEqual(
+    ['carrier_failing', 'credentials_refused', 'clock_doubted', 'disk_full', 'disk_low'].map((name) => [name, 1000]),
+  )
   expect(told.toSorted()).toEqual(
     [...beganMs.keys(), 'carrier_recovered', 'credentials_accepted', 'clock_trusted', 'disk_usable', 'disk_recovered'].toSorted(),
   )

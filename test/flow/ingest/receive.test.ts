@@ -52,7 +52,7 @@ test.each([[[]], [['']], [[signatures[0] ?? '', signatures[0] ?? '']], [['bad', 
   },
 )
 
-test('a check push is answered but not recorded, and is refused while pushes are refused', async () => {
+test('a check push is answered but not recorded, and is refused but not counted as refused while pushes are', async () => {
   const check = Buffer.from(checkPushBody('0f8b2c1e-0000-4000-8000-000000000000'))
   const request = { body: check, signatures: [signBody(check, KEY)], contentEncoding: null, origin }
   const record = () => Promise.reject(new Error('recorded'))
@@ -61,7 +61,7 @@ test('a check push is answered but not recorded, and is refused while pushes are
     throw new AppError('storage_unavailable', 'The disk is full.')
   })
   await expect(refusing.receive(request)).rejects.toMatchObject({ code: 'storage_unavailable' })
-  expect(refusing.counted).toEqual([['storage_unavailable', 1]])
+  expect(refusing.counted).toEqual([['check', 1]])
 })
 
 test('a push that could not be stored is recognised when it comes again, and is counted once', async () => {

@@ -1,7 +1,7 @@
 import { SignJWT } from 'jose'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { AppError } from '../../../src/domain/errors.ts'
+import { AppError, NO_ROOM_TEXT } from '../../../src/domain/errors.ts'
 import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/tokens/authenticate.ts'
 import { parseQuestion, type Question, type Served } from '../../../src/flow/history/answer.ts'
 import { INTERNAL_ROUTES } from '../../../src/http/routes.ts'
@@ -340,6 +340,15 @@ test('R5: a failure is answered with its status, and with its Retry-After if it 
       'no-store',
     ])
     expect(response.headers.has('etag')).toBe(false)
+  }
+})
+
+test('S5: what a full disk refuses is answered with a 503 that names the disk and the next step', async () => {
+  for (const code of ['SQLITE_FULL', 'ENOSPC']) {
+    const { get } = await startInternal({ serve: () => Promise.reject(Object.assign(new Error('no room'), { code })) })
+    const response = await get('/v1/status/AB123456789SE/all')
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5'])
+    expect(await response.text()).toContain(JSON.stringify(NO_ROOM_TEXT).slice(1, -1))
   }
 })
 

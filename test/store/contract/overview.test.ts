@@ -47,7 +47,7 @@ test.each(engines)('a full disk is full since its last event, not since a troubl
   expect(await read()).toMatchObject({ diskSinceMs: null })
   await beginTrouble({ subject: 'disk full', event: began, nowMs: NOON })
   expect(await read()).toMatchObject({ diskSinceMs: NOON })
-  const ended = { event: 'disk_usable', freeBytes: 90, until: new Date(NOON + 1000).toISOString(), refused: 0 } as const
+  const ended = { event: 'disk_usable', freeBytes: 90, until: new Date(NOON + 1000).toISOString() } as const
   await endTrouble({ subject: 'disk full', event: ended, nowMs: NOON + 1000 })
   expect(await read()).toMatchObject({ diskSinceMs: null })
   await beginTrouble({ subject: 'disk full', event: began, nowMs: NOON + 5000 })

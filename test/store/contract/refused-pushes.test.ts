@@ -36,6 +36,31 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     expect(await reads.listRefused()).toEqual([{ process: 'one', cause: 'size', count: 1, fromMs: now(), untilMs: now() }])
   })
 
+  test('the end of a full disk counts the pushes refused since its beginning, over restarts, and no earlier ones', async () => {
+    const { writes, reads, now, pass } = await openStore(NOON, engine)
+    const open = (process: string) => createRefusedPushes({ write: writes, reads, process, clock: { now } })
+    const of = { subject: 'disk full', freeBytes: 5, freeBytesMin: 10 }
+    const one = open('one')
+    one.note('storage_unavailable', 90)
+    pass(60_000)
+    // These were refused before the relay noticed that the disk was full.
+    one.troubleBegins()
+    one.note('storage_unavailable', 1)
+    pass(1000)
+    await writes.beginTrouble({ ...of, event: { event: 'disk_full', freeBytes: 5, freeBytesMin: 10 }, nowMs: now() })
+    one.note('storage_unavailable', 2)
+    one.note('wrong_path', 7)
+    await one.save()
+    pass(60_000)
+    const two = open('two')
+    two.note('storage_unavailable', 2)
+    await two.save()
+    await writes.endTrouble({ ...of, event: { event: 'disk_usable', freeBytes: 90, until: new Date(now()).toISOString() }, nowMs: now() })
+    const [told] = await reads.listOperatorEvents({ event: 'disk_usable', fromMs: null, toMs: null, before: null, limit: 1 })
+    expect(told?.detail).toMatchObject({ since: new Date(NOON + 61_000).toISOString(), refused: 5 })
+    expect(await two.list()).toMatchObject([{ cause: 'not_stored', count: 95 }, { cause: 'path' }])
+  })
+
   test('refused pushes that could not be saved are saved by the next call', async () => {
     const { writes, reads, now } = await openStore(NOON, engine)
     let isDown = true

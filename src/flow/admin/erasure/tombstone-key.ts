@@ -1,4 +1,4 @@
-import { AppError } from '../../../domain/errors.ts'
+import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../../domain/errors.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 import { finishErasures, searchRecords } from './search-records.ts'
 
@@ -112,6 +112,8 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
         await make(null)
       } catch (cause) {
         if (cause instanceof AppError) throw cause
+        // The key is well: the store could not be written, or the disk has no room for the file of the key.
+        if (isStorageFailure(cause) || lacksRoom(cause)) throw storeUnavailable(cause)
         throw new AppError('storage_unavailable', `The key in ${where()}, which encrypts the key of tombstones, cannot be used now.`, {
           cause,
           retryAfterMs: RETRY_AFTER_MS,

@@ -1,6 +1,6 @@
 import type { Actor, Audited } from '../../../domain/admin/operator-action.ts'
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
-import { AppError } from '../../../domain/errors.ts'
+import { AppError, lacksRoom, NO_ROOM_TEXT } from '../../../domain/errors.ts'
 import type { Clock } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
@@ -106,7 +106,8 @@ async function watchBatch(
 ): Promise<void> {
   const identifiers = named.map(({ identifier }) => identifier)
   const results = await write.watchMany({ ...part, identifiers, nowMs: clock.now() }).catch((cause: unknown) => {
-    const message = `The store takes no writes now. The first ${tally.watched} identifiers are watched. Send the whole list again: it does no harm.`
+    const why = lacksRoom(cause) ? NO_ROOM_TEXT : 'The store takes no writes now.'
+    const message = `${why} The first ${tally.watched} identifiers are watched. Send the whole list again: it does no harm.`
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS, facts: { watched: tally.watched } })
   })
   if (part.isAtomic && results.includes(null))

@@ -202,12 +202,12 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   const missingBytes = disk.freeBytesMin - disk.freeBytes
   return {
     title: 'The store’s disk is full: pushes are refused',
-    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. Once there is room, polls find the entries of such pushes, if the relay knows their parcels. Apps and webhooks are served.</p>${
+    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. Once there is room, polls find the entries of such pushes, if the relay knows their parcels. Apps are served. Webhooks are too, while the store can write down what was sent; with no byte free their events wait, and none is lost.</p>${
       pushes.lastPushAtMs === null || pushes.restoredAtMs !== null
         ? null
         : html`<p>The last push with something new was accepted ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
     }`,
-    todo: html`<ol><li>Free ${bytesText(missingBytes)} or more on that disk, or ask the people who run the machine to. ${usageOf(disk)}</li><li>The relay then goes on by itself. Ask the carrier to send again what was refused.</li></ol>`,
+    todo: html`<ol><li>Free ${bytesText(missingBytes)} or more on that disk, or ask the people who run the machine to. ${usageOf(disk)}</li><li>Do not restart the relay before: without room it does not start.</li><li>With room it goes on by itself. Ask the carrier to send again what was refused.</li></ol>`,
   }
 }
 

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { NO_ROOM_TEXT, StorageFailure } from '../../../../src/domain/errors.ts'
 import { createTombstoneKeyKeeper } from '../../../../src/flow/admin/erasure/tombstone-key.ts'
 
 /** Makes a keeper with a vault that seals a text by writing the name of its at-rest key before it. */
-function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'], left = [] }: Partial<Given> = {}) {
+function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'], left = [], failure = null }: Partial<Given> = {}) {
   let stored = sealed
   let keys = atRest
   const used: string[] = []
@@ -12,7 +13,10 @@ function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'], 
     where: () => 'relay.db.key',
     makeKey: () => Buffer.from('made'),
     vault: {
-      seal: async (text, name) => `${keys[0]}/${name}/${text}`,
+      async seal(text, name) {
+        if (failure !== null) throw failure
+        return `${keys[0]}/${name}/${text}`
+      },
       async open(text, name) {
         const [key = '', of, value = ''] = text.split('/')
         return keys.includes(key) && of === name ? value : null
@@ -66,6 +70,8 @@ interface Given {
   readonly atRest: string[]
   /** The identifiers of an erasure that a kill has interrupted. */
   readonly left: readonly string[]
+  /** Why the at-rest key cannot be used now. */
+  readonly failure: Error | null
 }
 
 const sealedBy = (key: string, text = 'made') => `${key}/tombstones/${Buffer.from(text).toString('base64')}`
@@ -122,4 +128,18 @@ test('tombstones are refused if they belong to another store, or if their key is
   const others = open({ sealed: sealedBy('one', 'mine'), isUsed: true, missed: sealedBy('one', 'theirs') })
   await expect(others.keeper.open()).rejects.toThrow('belong to another store')
   await expect(open({ missed: sealedBy('gone') }).keeper.open()).rejects.toThrow('no at-rest key decrypts')
+})
+
+test('a full disk is not taken for a key that is lost: the refusal of an erasure names the disk', async () => {
+  for (const failure of [
+    Object.assign(new Error('no room'), { code: 'ENOSPC' }),
+    Object.assign(new Error('full'), { code: 'SQLITE_FULL' }),
+  ])
+    await expect(open({ failure }).keeper.ensure()).rejects.toMatchObject({ code: 'storage_unavailable', message: NO_ROOM_TEXT })
+  await expect(open({ failure: new StorageFailure('down') }).keeper.ensure()).rejects.toMatchObject({
+    message: expect.stringMatching(/^The store/),
+  })
+  await expect(open({ failure: new Error('broken') }).keeper.ensure()).rejects.toMatchObject({
+    message: expect.stringContaining('relay.db.key'),
+  })
 })
