@@ -207,7 +207,7 @@ test('a disk is reported as full below the limit, and as no longer full a little
   }
 })
 
-test('the event disk_usable says until when pushes were refused, and is counted from the saved counts', async () => {
+test('disk_usable says until when pushes were refused, and is counted from the saved counts', async () => {
   const { seen, ends, counted, look, pass } = openWatch()
   const lookAt = async (free: number) => {
     pass(1000)
@@ -227,7 +227,7 @@ test('the event disk_usable says until when pushes were refused, and is counted 
   expect([ends[1], counted.slice(2)]).toMatchObject([{ until: new Date(NOON + 8000).toISOString() }, ['begins', 'saved']])
 })
 
-test('a trouble that began and ended while nothing could be stored is told afterwards, with its true beginning', async () => {
+test('a trouble that began and ended while nothing could be stored is told later, as of its start', async () => {
   const { seen, told, beganMs, look, pass } = openWatch()
   await look()
   pass(1000)
