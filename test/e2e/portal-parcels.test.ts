@@ -179,3 +179,16 @@ test('a parcel is told in the words of the carrier first, with its kind of deliv
   expect(unknown).toContain('<dt>Kind of delivery</dt><dd>not known yet</dd>')
   expect(/<p class="lead"[^>]*>(.*?)<\/p>/s.exec(unknown)?.[1]).toMatch(/^ArrivedT2, Stockholm, /)
 })
+
+test('the page of a parcel says who began its watch, and leads to all orders about it', async () => {
+  await world.push(pushBody({ trackingIds: ['82000031'] }))
+  const factOf = async (who: typeof visitor) => /Watched<[\s\S]*?<\/(?:dd|div)>/.exec((await who.get('/parcels/82000031')).text)?.[0]
+  expect(await factOf(visitor)).not.toContain(' by ')
+  await visitor.post('/parcels/82000031/watch')
+  expect((await factOf(visitor))?.replaceAll(/<[^>]*>/g, ' ')).toMatch(/by\s+admin\s+since/)
+  const reader = await loggedInAt(world.internalUrl, SHOP)
+  expect(await factOf(reader)).not.toContain('admin')
+  const { text } = await visitor.get('/audit?about=parcel&id=82000031')
+  expect((await visitor.get('/parcels/82000031')).text).toContain('/audit?about=parcel&amp;id=82000031')
+  expect(text).toContain('82000031')
+})

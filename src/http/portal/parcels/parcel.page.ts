@@ -26,7 +26,7 @@ const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, the
 export function parcelPage(
   visit: Visit,
   parcel: ExplainedParcel,
-  shown: { readonly language: string | null; readonly said: ParcelSaid },
+  shown: { readonly language: string | null; readonly said: ParcelSaid; readonly watchedBy: string | null },
 ): string {
   const { to, nowMs, person } = visit
   const { state, identifiers, entries } = parcel
@@ -51,8 +51,8 @@ ${headline({
   isLive: true,
 })}
 ${noteOf(shown.said)}
-${island('facts', facts(factsOf(parcel, nowMs)))}
-${isAdmin ? html`<p>${link(withQuery(to`/deliveries`, { parcel: name }), 'Its deliveries to webhooks')}</p>` : null}
+${island('facts', facts(factsOf(parcel, shown.watchedBy, nowMs)))}
+${isAdmin ? html`<p>${link(withQuery(to`/deliveries`, { parcel: name }), 'Its deliveries to webhooks')}, ${link(withQuery(to`/audit`, { about: 'parcel', id: name }), 'who ordered what about it')}</p>` : null}
 ${island(
   'history',
   html`${tabsOf(visit, name, languages, language)}
@@ -83,6 +83,7 @@ function leadOf(latest: Entry | undefined, { checkedAtMs, failures }: ExplainedP
 
 function factsOf(
   { state, identifiers, distributionType, nextPollBecause }: ExplainedParcel,
+  watchedBy: string | null,
   nowMs: number,
 ): readonly (readonly [string, Part])[] {
   const idsOf = (isTrackingId: boolean) =>
@@ -101,7 +102,14 @@ function factsOf(
     ['Tracking number', numbers.length === 0 ? 'not known yet' : numbers],
     ...(trackingIds.length === 0 ? [] : [['Tracking ids', trackingIds] as const]),
     ['Kind of delivery', distributionType === '' ? 'not known yet' : distributionType],
-    ...(state.watchedAtMs === null ? [] : [['Watched since', timeInSentence(state.watchedAtMs, nowMs)] as const]),
+    ...(state.watchedAtMs === null
+      ? []
+      : [
+          [
+            'Watched',
+            html`${watchedBy === null ? null : html`by ${receivedText(watchedBy)} `}since ${timeInSentence(state.watchedAtMs, nowMs)}`,
+          ] as const,
+        ]),
   ]
 }
 

@@ -3,9 +3,16 @@ import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../domain/adm
 import { AppError } from '../../../domain/errors.ts'
 import { parseTypedIdentifier } from '../../../domain/identifiers.ts'
 import type { ManageErasures } from '../../../flow/admin/erasure/manage-erasures.ts'
+import type { OperationQueries } from '../../../flow/admin/overview/operation-queries.ts'
 import type { WatchListReport, WatchListRequest } from '../../../flow/admin/parcels/import-watches.ts'
 import type { ParcelCommands } from '../../../flow/admin/parcels/parcel-commands.ts'
-import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../../flow/admin/parcels/parcel-queries.ts'
+import {
+  type ExplainedParcel,
+  type ParcelQueries,
+  readCursor,
+  readPrefix,
+  STOPPED_REASONS,
+} from '../../../flow/admin/parcels/parcel-queries.ts'
 import { readLines } from '../../server/read-lines.ts'
 import { type Form, type FormFile, mistakeIn } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
@@ -15,12 +22,14 @@ import { COLUMN_LENGTH_MAX, type WatchSaid } from './watch-form.ts'
 
 export interface ParcelPagesOptions {
   readonly lookAtParcels: ParcelQueries
+  readonly operations: OperationQueries
   readonly manageParcels: ParcelCommands
   readonly manageErasures: Pick<ManageErasures, 'forget'>
   readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
 }
 
 const LIST_MAX = 100
+const ANY = { by: null, fromMs: null, toMs: null }
 
 /** A list of parcels to watch, from the text field or a file. */
 interface GivenList {
@@ -59,7 +68,13 @@ async function givenList({ file, get }: Form): Promise<GivenList | null> {
 }
 
 // oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
-export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watchList }: ParcelPagesOptions): readonly PageRoute[] {
+export function parcelPages({
+  lookAtParcels,
+  operations,
+  manageParcels,
+  manageErasures,
+  watchList,
+}: ParcelPagesOptions): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
     { method: 'get', path: '/parcels', scope: 'status', answer: list },
@@ -97,8 +112,17 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
 
   async function show(visit: Visit, said: ParcelSaid): Promise<PageAnswer> {
     const language = visit.query('view') === 'consumer' ? visit.query('language') : null
-    const page = parcelPage(visit, await lookAtParcels.inspect(visit.param('identifier')), { language, said })
+    const parcel = await lookAtParcels.inspect(visit.param('identifier'))
+    const page = parcelPage(visit, parcel, { language, said, watchedBy: await watchedBy(visit, parcel) })
     return { page, status: said === 'unavailable' ? 503 : 200 }
+  }
+
+  /** Finds who ordered the watch; null: an app asked about the parcel, a list named it, or the visitor may not know. */
+  async function watchedBy({ person }: Visit, { state, identifiers: [first] }: ExplainedParcel): Promise<string | null> {
+    if (person.scope !== 'admin' || state.watchedAtMs === null || first === undefined) return null
+    const target = { kind: 'parcel', id: first.value } as const
+    const { actions } = await operations.actions({ ...ANY, action: 'parcel.watched', target, cursor: null, limit: 1 })
+    return actions[0]?.by.name ?? null
   }
 
   /** Erases the parcel if the operator has typed its identifier to confirm. */
