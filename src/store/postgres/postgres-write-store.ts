@@ -39,7 +39,7 @@ import {
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
 import { PROVISIONAL } from './history/provisional.ts'
-import { flightKey, sweepAll } from './polling/flights.ts'
+import { forgetFlights } from './polling/flights.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
 import type { PostgresSession } from './postgres-session.ts'
 import { rawStatement } from './raw-statement.ts'
@@ -280,17 +280,14 @@ function retiringVerbs({ session, end }: Parts) {
   } satisfies Partial<WriteTx>
 }
 
-const forgetFlights = rawStatement<{ keys: readonly string[] }>()((p) => sql`delete from flight where key = any(${p.keys}::text[])`)
-
 function erasingVerbs({ session, end }: Parts) {
   return {
     async eraseParcels(parcelIds, identifiers) {
-      const forget = (names: readonly string[]) => session.enqueueWrite(forgetFlights, { keys: names.map(flightKey) })
-      forget(identifiers)
-      session.enqueueWrite(sweepAll, {})
+      forgetFlights(session, identifiers)
       if (parcelIds.length === 0) return NO_PARCELS
       const { contents, ...erased } = await eraseParcels(session, parcelIds)
-      forget(erased.names.map(({ value }) => value))
+      const names = erased.names.map(({ value }) => value)
+      forgetFlights(session, names)
       const events = parcelIds.map((parcelId) => erasedEvent(end.give(), parcelId))
       // Raise the version of the endpoints. Then other open batches begin again, and none of them uses a removed content.
       end.changeEndpoints(null)

@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import type { FlightEnd } from '../../../domain/polling/flight-end.ts'
 import type { SharedFlights } from '../../../flow/history/ports.ts'
+import type { Session } from '../../engine.ts'
 import type { PostgresWriter } from '../postgres.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { BUDGET_MS } from './budget-store.ts'
@@ -52,8 +53,14 @@ const sweep = rawStatement()(
       and until_ms <= ${BUDGET_MS}`,
 )
 
-/** Removes all flights that are over. An erasure calls it, so that none outlives what it was about. */
-export const sweepAll = rawStatement()(() => sql`delete from flight where until_ms <= ${BUDGET_MS} or outcome is not null`)
+const forget = rawStatement<{ keys: readonly string[] }>()((p) => sql`delete from flight where key = any(${p.keys}::text[])`)
+const sweepAll = rawStatement()(() => sql`delete from flight where until_ms <= ${BUDGET_MS} or outcome is not null`)
+
+/** Removes the flights about these names and all flights that are over. An erasure calls it, so that none outlives what it was about. */
+export function forgetFlights(session: Session, names: readonly string[]): void {
+  session.enqueueWrite(forget, { keys: names.map(flightKey) })
+  session.enqueueWrite(sweepAll, {})
+}
 
 /** The row of a flight does not name the parcel that it is about. */
 export function flightKey(key: string): string {
