@@ -227,7 +227,7 @@ test('disk_usable says until when pushes were refused, and is counted from the s
   expect([ends[1], counted.slice(2)]).toMatchObject([{ until: new Date(NOON + 8000).toISOString() }, ['begins', 'saved']])
 })
 
-test('a trouble that began and ended while nothing could be stored is told later, as of its start', async () => {
+test('a trouble that began and ended while nothing could be stored is told later, with its start', async () => {
   const { seen, told, beganMs, look, pass } = openWatch()
   await look()
   pass(1000)

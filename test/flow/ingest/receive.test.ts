@@ -52,7 +52,7 @@ test.each([[[]], [['']], [[signatures[0] ?? '', signatures[0] ?? '']], [['bad', 
   },
 )
 
-test('a check push is answered, not recorded, and refused with pushes, but not counted as refused', async () => {
+test('a check push is answered, not recorded, refused with pushes, but not counted as refused', async () => {
   const check = Buffer.from(checkPushBody('0f8b2c1e-0000-4000-8000-000000000000'))
   const request = { body: check, signatures: [signBody(check, KEY)], contentEncoding: null, origin }
   const record = () => Promise.reject(new Error('recorded'))
