@@ -50,12 +50,16 @@ function formFor(page: string, path: string, fields: readonly FormField[]): Form
   const found = [...page.matchAll(FORM)]
     .filter((match) => match[2] === action)
     .map((match) => ({ at: match.index, tag: match[1] ?? '', inside: match[3] ?? '' }))
-  const common = ({ inside }: FormOnPage) =>
-    fields.filter(([name, values]) => {
-      const named = [...inside.matchAll(/<(?:input|select|textarea|button)\b[^>]*>/g)].filter(([tag]) => attributeOf(tag, 'name') === name)
-      return named.some(([tag]) => !isHidden(tag) || values.includes(attributeOf(tag, 'value') ?? ''))
-    }).length
-  return found.toSorted((one, other) => common(other) - common(one))[0] ?? null
+  const sent = new Map(fields)
+  const common = ({ inside }: FormOnPage) => {
+    const names = [...inside.matchAll(/<(?:input|select|textarea|button)\b[^>]*>/g)].flatMap(([tag]) => {
+      const name = attributeOf(tag, 'name') ?? ''
+      const values = sent.get(name)
+      return values !== undefined && (!isHidden(tag) || values.includes(attributeOf(tag, 'value') ?? '')) ? [name] : []
+    })
+    return new Set(names).size
+  }
+  return found.map((form) => ({ form, shared: common(form) })).toSorted((one, other) => other.shared - one.shared)[0]?.form ?? null
 }
 
 /** Opens the disclosures that are still open at the end of this part of a page. */

@@ -28,7 +28,7 @@ export function mistakeIn(field: string, sentence: string): AppError {
 export const NO_FORM: Form = { get: () => '', all: () => [], entries: () => [], file: null }
 
 const BODY_BYTES_MAX = 256 * 1024
-const FIELDS_MAX = 2000
+export const FIELDS_MAX = 2000
 /** The whole file is read into memory. */
 export const FILE_BYTES_MAX = 4 * 1024 * 1024
 const MULTIPART = 'multipart/form-data'

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { fieldsToKeep } from '../fill-form.ts'
-import { type FormField, readForm } from '../form.ts'
+import { FIELDS_MAX, type FormField, readForm } from '../form.ts'
 import type { PageRoute } from '../page-route.ts'
 
 /** What somebody without a session has asked for. The login page carries it, so that the login leads there. */
@@ -15,6 +15,8 @@ export interface KeptRequest {
 /** The most bytes of a form that the login page carries. Anybody can send these. */
 const KEPT_BYTES_MAX = 64 * 1024
 const ADDRESS_LENGTH_MAX = 4096
+/** The most bytes that these fields may have in the login form. The rest of what a form may have is left to the address, name and password. */
+const CARRIED_BYTES_MAX = 192 * 1024
 
 export async function keptOf(ctx: Context, route: PageRoute): Promise<KeptRequest> {
   const query = ctx.querystring === '' ? '' : `?${ctx.querystring}`
@@ -31,16 +33,22 @@ async function fieldsOf(ctx: Context, route: PageRoute): Promise<readonly FormFi
     return null
   }
   try {
-    return fieldsToKeep((await readForm(ctx, route)).entries())
+    return keepable((await readForm(ctx, route)).entries())
   } catch {
     // The login page says that the form could not be kept.
     return null
   }
 }
 
+/** Returns null if the login form that carries the fields would be too long to be read, or they are more than a form may have. */
+function keepable(fields: readonly FormField[]): readonly FormField[] | null {
+  const kept = fieldsToKeep(fields)
+  return kept.length > FIELDS_MAX || encodeURIComponent(JSON.stringify(kept)).length > CARRIED_BYTES_MAX ? null : kept
+}
+
 /** Reads what the login page carried. The text was received, so it may be anything. */
 export function readKept(address: string, fields: string): KeptRequest | null {
-  if (address === '') return null
+  if (address.length > ADDRESS_LENGTH_MAX || !URL.canParse(address, 'http://relay')) return null
   const read = fields === '' ? null : readFields(fields)
   return { address, fields: read, isForm: read !== null }
 }
@@ -50,7 +58,7 @@ function readFields(text: string): readonly FormField[] | null {
     const read: unknown = JSON.parse(text)
     if (!Array.isArray(read)) return null
     const pairs: readonly unknown[] = read
-    return fieldsToKeep(
+    return keepable(
       pairs.flatMap((pair) => {
         const parts: readonly unknown[] = Array.isArray(pair) ? pair : []
         const [name, values] = parts
