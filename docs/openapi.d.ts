@@ -2565,6 +2565,33 @@ export interface components {
         };
         ErasureReport: {
             dryRun: boolean;
+            /**
+             * Format: date-time
+             * @description When the order was carried out.
+             */
+            at: string;
+            /** @description Who gave the order. */
+            by: {
+                kind: string;
+                name: string;
+            };
+            /** @description The id of the relay. Replicas share one. */
+            relay: string;
+            /** @description What was erased by this order or before, of the first 5,000 identifiers. A dry run has only what was erased before. */
+            receipts: {
+                identifier: string;
+                /**
+                 * @description `erased_before`: an earlier order had erased it. It was searched for again.
+                 * @enum {string}
+                 */
+                outcome: "erased" | "erased_before";
+                /** Format: date-time */
+                erasedAt: string;
+                /** @description The id of the erased parcel, as in the `erased` event of the feed; null: it had no parcel. */
+                parcel: string | null;
+                /** @description Keyed digests of the identifier and of others of its parcel, as in the tombstones and the audit trail. At most 100. */
+                marks: string[];
+            }[];
             /** @description How many rows of each kind. */
             removed: {
                 parcels: number;
@@ -2604,6 +2631,33 @@ export interface components {
         };
         ErasureListReport: {
             dryRun: boolean;
+            /**
+             * Format: date-time
+             * @description When the order was carried out.
+             */
+            at: string;
+            /** @description Who gave the order. */
+            by: {
+                kind: string;
+                name: string;
+            };
+            /** @description The id of the relay. Replicas share one. */
+            relay: string;
+            /** @description What was erased by this order or before, of the first 5,000 identifiers. A dry run has only what was erased before. */
+            receipts: {
+                identifier: string;
+                /**
+                 * @description `erased_before`: an earlier order had erased it. It was searched for again.
+                 * @enum {string}
+                 */
+                outcome: "erased" | "erased_before";
+                /** Format: date-time */
+                erasedAt: string;
+                /** @description The id of the erased parcel, as in the `erased` event of the feed; null: it had no parcel. */
+                parcel: string | null;
+                /** @description Keyed digests of the identifier and of others of its parcel, as in the tombstones and the audit trail. At most 100. */
+                marks: string[];
+            }[];
             /** @description How many rows of each kind. */
             removed: {
                 parcels: number;
@@ -6588,4 +6642,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 7b48d8dda6bc824585f2fc160785b20a6ed4efa72652b69103c0630763e04d94
+// Made of docs/openapi.json with the SHA-256 a3661a52daa4afb7c61ac068ecf6740eb92ba3360c3ca55b8bf2fd2d37fabddd

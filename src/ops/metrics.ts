@@ -264,10 +264,11 @@ function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
   gauge('relay_restores', 'How often the store was restored from a backup.').set(restores.length)
-  gauge(
+  const repeatable = gauge(
     'relay_restore_deliveries_repeatable',
-    'Deliveries that were accepted after the backups that the store was restored from: their events may come again under new ids.',
-  ).set(restores.reduce((sum, { delivered }) => sum + (delivered ?? 0), 0))
+    'Deliveries that were accepted after the backups that the store was restored from: their events may come again under new ids. NaN: unknown.',
+  )
+  repeatable.set(restores.reduce((sum, { delivered }) => sum + (delivered ?? Number.NaN), 0))
 }
 
 function createRetentionGauges(registry: Registry, read: MetricsPorts['retention']): () => Promise<void> {

@@ -37,7 +37,7 @@ export async function openCarrier(
     ...(shared === null ? {} : { shared: { ...shared.carrier, vault } }),
     onCall,
     answeredBefore: () => reads.answeredParcels(),
-    isErased: (identifier) => write.isErased({ identifier, nowMs: clock.now() }),
+    isErased: async (identifier) => (await write.erasedAtMs({ identifier, nowMs: clock.now() })) !== null,
     clock,
     log,
     ca,

@@ -54,7 +54,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
       rests: createMemory<Rest>({ entriesMax: REMEMBERED.rests }),
       admitUnknown: createPerMinute(config.limits.unknownPerMinute),
       spentUntilMs: spent,
-      isErased: (identifier) => write.isErased({ identifier, nowMs: clock.now() }),
+      erasedAtMs: (identifier) => write.erasedAtMs({ identifier, nowMs: clock.now() }),
     },
     { languages: config.upstream.languages, ...config.serve },
   )

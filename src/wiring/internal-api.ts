@@ -215,6 +215,7 @@ function manageErasuresOf(
       delivery.review()
     },
     meter: reporting.meter,
+    relayId: write.relayId,
   })
 }
 

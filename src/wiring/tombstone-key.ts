@@ -9,7 +9,7 @@ import type { Storage } from './storage/opened-storage.ts'
 const KEY_BYTES = 32
 
 export interface TombstoneKeyPorts {
-  readonly storage: Pick<Storage, 'write'>
+  readonly storage: Pick<Storage, 'write' | 'clock'>
   readonly vault: Vault
   readonly atRest: Pick<AtRest, 'keyFile'>
   readonly log: Pick<Log, 'info'>
@@ -20,9 +20,9 @@ export interface TombstoneKeyPorts {
  * erase a parcel at any time, and all of them must then recognize it. A relay that does not share its store makes the key at its first erasure.
  */
 export async function openTombstoneKey(config: Config, { storage, vault, atRest, log }: TombstoneKeyPorts): Promise<TombstoneKeyKeeper> {
-  const { write } = storage
+  const { write, clock } = storage
   const where = () => atRest.keyFile() ?? 'secrets.atRestKeys'
-  const key = createTombstoneKeyKeeper({ write, vault, makeKey: () => randomBytes(KEY_BYTES), where })
+  const key = createTombstoneKeyKeeper({ write, vault, makeKey: () => randomBytes(KEY_BYTES), where, clock })
   const erased = await key.open()
   if (erased > 0) log.info({ identifiers: erased }, 'the store was restored: what had been erased since its backup was erased again')
   if (config.store.engine === 'postgres') await key.ensure()

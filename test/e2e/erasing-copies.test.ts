@@ -36,7 +36,7 @@ test('an erasure names a backup that is being made, and then the backup', async 
   expect(answer.body, 'the backup is older than the parcel').toMatchObject({ backups: [], backupsUnreadable: null })
 })
 
-test('a backup that was begun after an erasure had ended does not hold the parcel, whatever its time', async () => {
+test('a backup that was begun after an erasure had ended does not hold the parcel', async () => {
   const { operate, back, erase } = await start()
   await back('before')
   expect((await erase('GONE0001')).backups).toEqual(['before'])
@@ -46,7 +46,7 @@ test('a backup that was begun after an erasure had ended does not hold the parce
   expect((await erase('GONE0002')).backups.toSorted()).toEqual(['after', 'before'])
 })
 
-test('a record that names an erased parcel puts backups under suspicion again, and one that nobody can read does', async () => {
+test('a record that names an erased parcel, or that nobody can read, makes backups suspect again', async () => {
   const { back, erase, publicUrl } = await start()
   await erase('GONE0001')
   await push(publicUrl, JSON.stringify({ trackingIds: ['GONE0001'] }))

@@ -8,6 +8,7 @@ const HANDED = /\.(?:prepare|exec|query|pragma|execute|executeQuery)(?:<[^(]*>)?
 
 /** Why SQL that is no `statement()` may read whole tables, or cannot. `bounded`: it names only tables that stay small, which this test checks. */
 const FILES: Readonly<Record<string, string>> = {
+  'sqlite/backups/backups-without.ts': 'an order to erase: it reads backups, on a thread of its own',
   'sqlite/backups/inspect-stores.ts': 'commands: restore and check',
   'sqlite/backups/make-backup.ts': 'a job: it reads the copy',
   'sqlite/backups/manifest.ts': 'a job: it reads the copy',

@@ -48,7 +48,7 @@ async function forgetNamed(ask: AskRelay, identifiers: readonly string[], { json
     const answer = await ask('DELETE', `/relay/parcels/${typedIdentifier(identifier)}?dryRun=${yes !== true}`)
     if (answer.status !== 200) fail(await describeParcelProblem(ask, identifier, answer))
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-    else process.stdout.write(`${identifier}: ${describe(answer.body, yes === true)}`)
+    else process.stdout.write(`${identifier}: ${describe(answer.body, yes === true)}${describeReceipts(answer.body)}`)
   }
 }
 
@@ -67,6 +67,7 @@ async function forgetFile(ask: AskRelay, file: string, { json, column, yes }: Fo
   if (json !== true && reports.length > 0) {
     const whole = united(reports)
     process.stdout.write(`${counted(whole.erased, 'parcel', 'parcels')}: ${describe(whole, yes === true)}`)
+    if (yes === true) process.stdout.write(`  ${describeOrder(reports.at(-1))}; --json prints a receipt for each identifier\n`)
   }
   if (wrong.length > 0) fail(wrong.join('\n'))
 }
@@ -104,6 +105,22 @@ const SINGULAR: ReadonlyMap<string, string> = new Map([
   ['texts', 'text'],
   ['mentions', 'mention'],
 ])
+
+/** Says when, by whom and of which relay something was erased. */
+function describeOrder(report: unknown): string {
+  return `ordered at ${textOf(report, 'at') ?? ''} by ${textOf(memberOf(report, 'by'), 'name') ?? ''}, relay ${textOf(report, 'relay') ?? ''}`
+}
+
+/** The evidence for whoever asked to erase a parcel. */
+function describeReceipts(report: unknown): string {
+  return listOf(report, 'receipts')
+    .map((receipt) => {
+      const was = textOf(receipt, 'outcome') === 'erased_before' ? 'was erased before, ' : 'erased '
+      const parcel = textOf(receipt, 'parcel')
+      return `  receipt: ${was}at ${textOf(receipt, 'erasedAt') ?? ''}${parcel === null ? '' : `, parcel ${parcel}`}; ${describeOrder(report)}\n  marks: ${listOf(receipt, 'marks').join(' ')}\n`
+    })
+    .join('')
+}
 
 function unreadableFolder(because: string | null): readonly string[] {
   return because === null ? [] : [`  the folder of backups cannot be read, and its backups may hold it: ${because}\n`]

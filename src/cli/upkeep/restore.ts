@@ -119,6 +119,10 @@ function report(restored: Awaited<ReturnType<typeof restoreStore>>, { json }: Re
     `The store is as it was in the backup "${backup}"${madeAt}.${kept}\n` +
       `Sequences go on after ${to} (the backup's last is ${from}). ${again}\nStart the relay: it polls for what the carrier pushed since.\n`,
   )
+  if (restored.erasedSince > 0)
+    process.stdout.write(
+      `${counted(restored.erasedSince, 'identifier was', 'identifiers were')} erased since the backup: the start erases what the backup holds of them, before the relay serves, and the audit trail says so.\n`,
+    )
   if (restored.lostKeys.length > 0)
     process.stdout.write(
       `Nothing is sent to these endpoints until they have a new key, because theirs cannot be opened: ${restored.lostKeys.join(', ')}. Unless secrets.atRestKeys names a key that you still have, list a new one there first.\n`,

@@ -85,16 +85,16 @@ function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
   return [{ clause: standing === 'resumed' ? 'pushes have just recovered' : 'many pushes are not understood', sentence }]
 }
 
-/** The words for each cause of refused pushes. They are caveats and not problems, because any stranger can send a push that is refused. */
+/** The words for each cause of refused pushes (`BE`: was or were, by their number). They are caveats and not problems, because any stranger can send a push that is refused. */
 const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [clause: string, why: string, todo: string]>> = {
   overload: [
     'pushes were refused because too many came at once',
-    'were refused with 503, because too many bytes came at once (limits.bodyBytesInFlight)',
+    'BE refused with 503, because too many bytes came at once (limits.bodyBytesInFlight)',
     'Anybody can send so much. If they were the carrier’s, ask it whether it sends refused pushes again.',
   ],
   signature: [
     'pushes were refused for their signature',
-    'were refused with 401, because their signature does not match',
+    'BE refused with 401, because their signature does not match',
     'Anybody can send such pushes; parcel-relay inbox --refused shows who did, and why they do not match. If they were the carrier’s, mend the cause, and ask it to send them again.',
   ],
   path: [
@@ -104,7 +104,7 @@ const REFUSED: Readonly<Record<Exclude<RefusedCause, 'not_stored'>, readonly [cl
   ],
   size: [
     'pushes were too large',
-    'were larger than webhook.bodyBytesMax, and got 413',
+    'BE larger than webhook.bodyBytesMax, and got 413',
     'If they were the carrier’s, raise that, restart, and ask it to send them again.',
   ],
 }
@@ -119,6 +119,8 @@ function ofRefused({ refused, pushes: { lastPushAtMs } }: Situation, nowMs: numb
     const [clause, why, todo] = REFUSED[cause]
     const whole = wholeSpell(spells)
     const isOver = nowMs - whole.untilMs >= HOUR_MS && lastPushAtMs !== null && lastPushAtMs > whole.untilMs
-    return [{ clause: isOver ? null : clause, sentence: `${spellText(whole)} ${why}. ${todo}` }]
+    return [
+      { clause: isOver ? null : clause, sentence: `${spellText(whole)} ${why.replace('BE', whole.count === 1 ? 'was' : 'were')}. ${todo}` },
+    ]
   })
 }

@@ -28,7 +28,7 @@ export interface FetchOnMissPorts {
    * milliseconds; null: the question is within the limit.
    */
   readonly admitUnknown: (app: string) => Promise<number | null>
-  readonly isErased: (identifier: string) => Promise<boolean>
+  readonly erasedAtMs: (identifier: string) => Promise<number | null>
   /** Absent: it is not known whether the day's calls to the carrier are used up. */
   readonly spentUntilMs?: SpentUntil
   readonly log: Log
@@ -66,7 +66,7 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     if (retryAfterMs !== null)
       throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
     // Do not tell an app that the parcel was erased, because that would reveal that it existed.
-    if (await ports.isErased(question.identifier)) throw notFoundError(options.fetchUnknown)
+    if ((await ports.erasedAtMs(question.identifier)) !== null) throw notFoundError(options.fetchUnknown)
     const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages) ?? defaultLanguage
     const asked: FetchOutcome = options.fetchUnknown
       ? await carrier.aboutUnknown({ identifier: question.identifier, language, app: question.app })

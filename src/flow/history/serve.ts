@@ -88,7 +88,9 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
       return kept === null ? null : serveKept(kept)
     },
     async fetchUnknown(identifier, operator) {
-      if (await ports.isErased(identifier)) throw new AppError('erased', 'This identifier belongs to a parcel that was erased.')
+      const erasedAtMs = await ports.erasedAtMs(identifier)
+      if (erasedAtMs !== null)
+        throw new AppError('erased', `This identifier belongs to a parcel that was erased at ${new Date(erasedAtMs).toISOString()}.`)
       const { kind } = await carrier.aboutUnknown({ identifier, language: defaultLanguage, app: operator })
       return kind === 'not_found' ? 'unknown' : kind
     },

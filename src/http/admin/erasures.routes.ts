@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ErasureReport, ManageErasures } from '../../flow/admin/erasure/manage-erasures.ts'
-import { IDENTIFIER, jsonAnswer, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
+import { IDENTIFIER, identifier, instant, jsonAnswer, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -12,6 +12,26 @@ export interface ErasuresRoutePorts {
 
 const members = () => ({
   dryRun: z.boolean(),
+  at: instant().describe('When the order was carried out.'),
+  by: z.strictObject({ kind: z.string(), name: z.string() }).describe('Who gave the order.'),
+  relay: z.string().describe('The id of the relay. Replicas share one.'),
+  receipts: z
+    .array(
+      z.strictObject({
+        identifier: identifier(),
+        outcome: z
+          .enum(['erased', 'erased_before'])
+          .describe('`erased_before`: an earlier order had erased it. It was searched for again.'),
+        erasedAt: instant(),
+        parcel: numberedId()
+          .nullable()
+          .describe('The id of the erased parcel, as in the `erased` event of the feed; null: it had no parcel.'),
+        marks: z
+          .array(z.string())
+          .describe('Keyed digests of the identifier and of others of its parcel, as in the tombstones and the audit trail. At most 100.'),
+      }),
+    )
+    .describe('What was erased by this order or before, of the first 5,000 identifiers. A dry run has only what was erased before.'),
   removed: z
     .strictObject({
       parcels: wholeNumber(),
@@ -105,6 +125,21 @@ export const ERASURES_ROUTES = [
   }),
 ]
 
-function presentReport<Report extends ErasureReport>({ storage, ...report }: Report) {
-  return { ...report, storage: storage.state, storageBecause: storage.state === 'clean' ? null : storage.because }
+const isoTime = (atMs: number) => new Date(atMs).toISOString()
+
+function presentReport<Report extends ErasureReport>({ storage, atMs, by, receipts, ...report }: Report) {
+  return {
+    ...report,
+    at: isoTime(atMs),
+    by: { kind: by.kind, name: by.name },
+    receipts: receipts.map(({ identifier: erased, outcome, erasedAtMs, parcelId, marks }) => ({
+      identifier: erased,
+      outcome,
+      erasedAt: isoTime(erasedAtMs ?? atMs),
+      parcel: parcelId === null || parcelId === 0 ? null : String(parcelId),
+      marks,
+    })),
+    storage: storage.state,
+    storageBecause: storage.state === 'clean' ? null : storage.because,
+  }
 }

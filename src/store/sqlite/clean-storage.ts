@@ -1,8 +1,11 @@
 import Database from 'better-sqlite3'
 import type { StorageState } from '../../domain/admin/erasure.ts'
 import { counted } from '../../domain/amounts.ts'
+import { isThere } from '../../regular-file.ts'
 import type { ErasedWords } from '../engine.ts'
+import { storesLeftBeside } from './left-stores.ts'
 import type { FileSearch } from './search-file.ts'
+import { tombstoneFileOf } from './tombstone-file.ts'
 
 /**
  * The `user_version` of a file says whether the file may still hold erased data. `old`: an early version, which did not overwrite freed
@@ -35,11 +38,15 @@ export function noteOverwritten(path: string): void {
   }
 }
 
-/** Says without a search whether the file of a store may still hold erased data. */
+/** Says without a search whether the file of a store, or what was left beside it, may still hold erased data. */
 export function readStorageState(path: string): StorageState {
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {
-    return storageStateIn(db)
+    const state = storageStateIn(db)
+    const left = state.state === 'clean' && isThere(tombstoneFileOf(path)) ? storesLeftBeside(path) : []
+    return left.length === 0
+      ? state
+      : pending(`What a restore or a killed command has left may hold what was erased. Delete it: ${left.join(', ')}.`)
   } finally {
     db.close()
   }

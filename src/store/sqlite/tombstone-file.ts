@@ -20,10 +20,14 @@ export function openTombstoneFile(storePath: string, stored: KeptTombstones): To
   const kept = unitedTombstones(found, isOfOtherKey(found, stored) ? null : stored)
   if (isIncomplete(found, kept)) writeTombstoneFile(path, kept)
   let settledBytes: number | null = null
+  const missed = missedTombstones(kept.tombstones, stored.tombstones)
+  const inFile = new Map(missed.map(({ mark, erasedAtMs }) => [mark, erasedAtMs]))
 
   return {
-    missed: { sealedKey: kept.sealedKey, tombstones: missedTombstones(kept.tombstones, stored.tombstones) },
-    append(tombstones) {
+    missed: { sealedKey: kept.sealedKey, tombstones: missed },
+    append(buried) {
+      // After a restore the store gets what it missed, which the file has.
+      const tombstones = buried.filter(({ mark, erasedAtMs }) => inFile.get(mark) !== erasedAtMs)
       if (tombstones.length === 0) return
       settledBytes ??= makeWhole(path)
       const file = openSync(path, 'a')

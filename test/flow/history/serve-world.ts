@@ -142,7 +142,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
       notFound: new Map<string, number>(),
       pauses: new Map<string, Pause>(),
       rests: new Map<string, Rest>(),
-      isErased: async () => false,
+      erasedAtMs: async () => null,
       admitUnknown: (app) => {
         unknowns.push(app)
         return world.admit(app)

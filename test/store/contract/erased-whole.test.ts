@@ -117,5 +117,11 @@ describe.each(engines)('an erasure is whole on $name', (engine) => {
 
 async function started({ writes }: Opened): Promise<void> {
   const vault = { seal: async (text: string) => text, open: async (text: string) => text, isCurrent: () => true }
-  await createTombstoneKeyKeeper({ write: writes, vault, makeKey: () => Buffer.alloc(32), where: () => 'a key' }).open()
+  await createTombstoneKeyKeeper({
+    write: writes,
+    vault,
+    makeKey: () => Buffer.alloc(32),
+    where: () => 'a key',
+    clock: { now: () => NOON },
+  }).open()
 }

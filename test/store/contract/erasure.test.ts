@@ -197,8 +197,8 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await reads.findParcel('NEW00009')).toBeNull()
     const identifiers = ['NEW00001', 'GONE0001']
     expect(await writes.watchMany({ identifiers, nowMs: now() })).toMatchObject([{ created: true }, null])
-    expect(await writes.isErased({ identifier: 'GONE0001', nowMs: now() })).toBe(true)
-    expect(await writes.isErased({ identifier: 'NEW00001', nowMs: now() })).toBe(false)
+    expect(await writes.erasedAtMs({ identifier: 'GONE0001', nowMs: now() })).toBe(NOON)
+    expect(await writes.erasedAtMs({ identifier: 'NEW00001', nowMs: now() })).toBeNull()
   })
 
   test('joined parcels are erased as one, with the record of the join in the audit trail', async () => {
@@ -267,5 +267,30 @@ describe.each(engines)('erasures on $name', (engine) => {
     await forget('GONE0001')
     const { actions } = await reads.listActions({ before: null, limit: 10 })
     expect(actions).toMatchObject([{ action: 'parcels.erased', by: OPERATOR, target: null, detail: { identifiers: 1, parcels: 1 } }])
+  })
+
+  test('receipt and audit trail have the same marks, and a repeated order says when it was erased', async () => {
+    const { path, push, forget, forgetList, reads, pass } = await open(engine)
+    await push({ trackingIds: ['GONE0001', 'GONE0002'], eventTime: at(1) })
+    await push({ trackingIds: ['GONE0003'], eventTime: at(1) })
+    const first = await forget('GONE0001')
+    const marks = [expect.stringMatching(/^[\w-]{43}$/), expect.stringMatching(/^[\w-]{43}$/)]
+    expect(first).toMatchObject({ by: OPERATOR, atMs: NOON, relay: expect.stringMatching(/^[0-9a-f]+$/) })
+    expect(first.receipts).toEqual([{ identifier: 'GONE0001', outcome: 'erased', parcelId: expect.any(Number), erasedAtMs: NOON, marks }])
+    pass(60_000)
+    const again = await forgetList(['GONE0002', 'GONE0003'])
+    const [second = '', third = ''] = again.receipts.flatMap((receipt) => receipt.marks)
+    expect(again.receipts).toMatchObject([
+      { outcome: 'erased_before', erasedAtMs: NOON },
+      { outcome: 'erased', erasedAtMs: NOON + 60_000 },
+    ])
+    expect(first.receipts[0]?.marks).toContain(second)
+    expect((await forget('GONE0001', true)).receipts).toMatchObject([{ outcome: 'erased_before', erasedAtMs: NOON }])
+    const { actions } = await reads.listActions({ before: null, limit: 10 })
+    expect(actions.map(({ detail }) => detail)).toEqual([
+      { identifiers: 1, parcels: 1, erasedBefore: 1, marks: [second, third] },
+      { identifiers: 2, parcels: 1, erasedBefore: 0, marks: first.receipts[0]?.marks },
+    ])
+    expect(await tablesThatHold(path, ['GONE0001', 'GONE0002', 'GONE0003'])).toEqual([])
   })
 })

@@ -40,7 +40,7 @@ async function openFailing(
     clock,
     log: silent,
     answeredBefore: () => store.reads.answeredParcels(),
-    isErased: (identifier) => store.writes.isErased({ identifier, nowMs: store.now() }),
+    isErased: async (identifier) => (await store.writes.erasedAtMs({ identifier, nowMs: store.now() })) !== null,
     check: async ({ identifier, language }) => answerTo(identifier, language),
     random,
   })

@@ -27,7 +27,7 @@ async function startAsking(engine: Engine, answer: () => Promise<CarrierAnswer>)
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const clock = { now: () => pass(1), monotonic: () => 0 }
   const questions = createFetchKnown(
-    { notFound: new Map(), pauses: new Map(), rests: new Map(), admitUnknown: async () => null, isErased: async () => false, log, clock },
+    { notFound: new Map(), pauses: new Map(), rests: new Map(), admitUnknown: async () => null, erasedAtMs: async () => null, log, clock },
     { languages: ['en', 'sv'], notFoundForMs: 1, fetchUnknown: true },
     createFetchOnce({ carrier, recorder, reads, write }, { notFoundForMs: 1 }),
   )

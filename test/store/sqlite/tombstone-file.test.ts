@@ -50,6 +50,15 @@ test('a start completes the file from the store, whatever is left of it', () => 
   }
 })
 
+test('what a restored store gets from the file of its tombstones is not written into it again', () => {
+  const { store, text } = fileOf(encodeTombstones(three))
+  const open = openTombstoneFile(store, { ...three, tombstones: [tombstone('one')] })
+  open.append(open.missed.tombstones)
+  expect(text()).toBe(encodeTombstones(three))
+  open.append([{ ...tombstone('two'), erasedAtMs: 2000 }, tombstone('four')])
+  expect(text().split('\n')).toHaveLength(7)
+})
+
 test('tombstones whose key may be another one are not mixed with those of the store', () => {
   const { store, text } = fileOf(encodeTombstones(three))
   openTombstoneFile(store, { sealedKey: 'of another store', tombstones: [tombstone('four')] })

@@ -21,7 +21,13 @@ export const AT_REST = Buffer.alloc(32, 'at rest')
 export async function openToErase(engine: Engine, place: string, nowMs: number) {
   const store = await openStore(nowMs, engine, place)
   const vault = createVault({ list: () => [AT_REST], first: () => AT_REST })
-  const key = createTombstoneKeyKeeper({ write: store.writes, vault, makeKey: () => Buffer.alloc(32, 5), where: () => 'a key' })
+  const key = createTombstoneKeyKeeper({
+    write: store.writes,
+    vault,
+    makeKey: () => Buffer.alloc(32, 5),
+    where: () => 'a key',
+    clock: { now: store.now },
+  })
   await key.open()
   /** Erases parcels. `write`: the verbs with which, for a test that ends them early. */
   const forget = async (identifiers: readonly string[], write: ManageErasuresPorts['write'] = store.writes) => {
@@ -33,6 +39,7 @@ export async function openToErase(engine: Engine, place: string, nowMs: number) 
       forget: () => undefined,
       meter: { erased: () => undefined },
       clock: { now: store.now },
+      relayId: store.writes.relayId,
     })
     async function* lines() {
       for (const identifier of identifiers) yield JSON.stringify(identifier)

@@ -111,7 +111,7 @@ export async function openCacheModel(engine: Engine, cacheBytes: number, options
       pauses: new Map<string, Pause>(),
       rests: new Map<string, Rest>(),
       admitUnknown: async () => null,
-      isErased: async () => false,
+      erasedAtMs: async () => null,
     },
     {
       languages: LANGUAGES,

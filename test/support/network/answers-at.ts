@@ -78,7 +78,7 @@ function serveAt({ reads, writes, clock, serving, cacheBytes = 1_000_000, served
       pauses: createMemory({ entriesMax: 1000 }),
       rests: createMemory({ entriesMax: 1000 }),
       admitUnknown: async () => null,
-      isErased: async () => false,
+      erasedAtMs: async () => null,
       log: silent,
       clock,
     },

@@ -68,7 +68,7 @@ export async function openAskingReplica(place: string, options: AskingReplicaOpt
       pauses: createMemory({ entriesMax: 100 }),
       rests: createMemory({ entriesMax: 100 }),
       admitUnknown: async () => null,
-      isErased: async () => false,
+      erasedAtMs: async () => null,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       clock: { now: store.now, monotonic: () => performance.now() + passedMs },
     },

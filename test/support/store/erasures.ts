@@ -24,6 +24,7 @@ export async function openErasures(engine: Engine, place: string | null = null, 
     forget: () => undefined,
     meter: { erased: (parcels) => void erased.push(parcels) },
     clock: { now: store.now },
+    relayId: writes.relayId,
     ...ports,
   })
   async function* linesOf(identifiers: readonly string[]) {

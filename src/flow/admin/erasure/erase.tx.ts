@@ -86,14 +86,7 @@ export function createErase(
       run(dryRun, (tx) => tx.searchMentions({ ...page, search: searchFor(new Set(identifiers)) })),
     findErasable: ({ identifiers }) => store.transaction((tx) => findErasable(tx, tombstoneKey(), identifiers)),
     unfinishedErasures: () => store.transaction((tx) => tx.listUnfinished()),
-    endErasures: ({ identifiers, isLate, unreadable }) =>
-      store.transaction(async (tx) => {
-        tx.removeUnfinished(identifiers)
-        const before = await loadLineage(tx)
-        const isNew = isLate || before === '' || before === UNCLEAR
-        const after = unreadable > 0 ? UNCLEAR : isNew ? newLineage() : before
-        if (after !== before) await tx.saveSetting(ERASURE_LINEAGE, new TextEncoder().encode(after))
-      }),
+    endErasures: (request) => store.transaction((tx) => end(tx, request, newLineage)),
     cleanStorage: () => store.cleanStorage(),
     async missedErasures() {
       const { sealedKey, tombstones } = await store.missedTombstones()
@@ -108,15 +101,19 @@ export function createErase(
       const missing = await loadMissed()
       return await store.transaction((tx) => repeat(tx, key(), { missing, after }))
     },
-    async settleErasures() {
+    async settleErasures({ nowMs, identifiers }) {
       const missing = await loadMissed()
-      await store.transaction(async (tx) => tx.addTombstones([...missing.values()]))
+      const marks = [...missing.keys()].slice(0, MARKS_MAX)
+      await store.transaction(async (tx) => {
+        tx.addTombstones([...missing.values()])
+        tx.addAction({ atMs: nowMs, by: RELAY, action: 'parcels.erased', target: null, detail: { afterRestore: true, identifiers, marks } })
+      })
     },
-    async isErased({ identifier, nowMs }) {
+    async erasedAtMs({ identifier, nowMs }) {
       const known = tombstoneKey()
-      if (known === null) return false
+      if (known === null) return null
       const tombstone = await store.transaction(async (tx) => (await findTombstones(tx, known, [identifier])).get(identifier))
-      return tombstone !== undefined && isOfErased(tombstone, nowMs, rules)
+      return tombstone !== undefined && isOfErased(tombstone, nowMs, rules) ? tombstone.erasedAtMs : null
     },
   }
 }
@@ -139,22 +136,36 @@ async function erase(
   )
   const namesOf = Map.groupBy(erased.names, ({ parcelId }) => parcelId)
   tx.addUnfinished([...new Set([...values, ...erased.names.map(({ value }) => value)])])
-  audit(tx, order, { parcels: held.length })
+  const results = identifiers.map((identifier): ErasedIdentifier => {
+    const wasErased = buried.get(identifier)
+    if (wasErased !== undefined && !parcelOf.has(identifier))
+      return { identifier, outcome: 'erased_before', ...wasErased, marks: [markOf(key, identifier)] }
+    const parcelId = parcelOf.get(identifier) ?? null
+    const others = (namesOf.get(parcelId ?? NO_PARCEL) ?? []).flatMap(({ value }) => (value === identifier ? [] : [value]))
+    const marks = [identifier, ...others].slice(0, MARKS_MAX).map((value) => markOf(key, value))
+    return { identifier, outcome: 'erased', parcelId, erasedAtMs: nowMs, marks }
+  })
+  audit(tx, order, {
+    identifiers: erased.names.length + alone.length,
+    parcels: held.length,
+    erasedBefore: results.filter(({ outcome }) => outcome === 'erased_before').length,
+    marks: [...new Set(results.flatMap(({ marks }) => marks))].slice(0, MARKS_MAX),
+  })
   // What was filled in, or an answer of a receiver, may name the parcel.
   tx.forgetForms()
-  return {
-    ...erased,
-    store: { lineage: await loadLineage(tx), restoredAtMs: await lastRestoreIn(tx) },
-    results: identifiers.map((identifier): ErasedIdentifier => {
-      const wasErased = buried.get(identifier)
-      if (wasErased !== undefined && !parcelOf.has(identifier))
-        return { identifier, outcome: 'erased_before', ...wasErased, marks: [markOf(key, identifier)] }
-      const parcelId = parcelOf.get(identifier) ?? null
-      const others = (namesOf.get(parcelId ?? NO_PARCEL) ?? []).flatMap(({ value }) => (value === identifier ? [] : [value]))
-      const marks = [identifier, ...others].slice(0, MARKS_MAX).map((value) => markOf(key, value))
-      return { identifier, outcome: 'erased', parcelId, erasedAtMs: nowMs, marks }
-    }),
-  }
+  return { ...erased, results, store: { lineage: await loadLineage(tx), restoredAtMs: await lastRestoreIn(tx) } }
+}
+
+async function end(
+  tx: Pick<WriteTx, 'removeUnfinished' | 'loadSetting' | 'saveSetting'>,
+  { identifiers, isLate, unreadable }: Parameters<ErasureWrites['endErasures']>[0],
+  newLineage: ErasePorts['newLineage'],
+): Promise<void> {
+  tx.removeUnfinished(identifiers)
+  const before = await loadLineage(tx)
+  const isNew = isLate || before === '' || before === UNCLEAR
+  const after = unreadable > 0 ? UNCLEAR : isNew ? newLineage() : before
+  if (after !== before) await tx.saveSetting(ERASURE_LINEAGE, new TextEncoder().encode(after))
 }
 
 async function loadLineage(tx: Pick<WriteTx, 'loadSetting'>): Promise<string> {
@@ -172,6 +183,8 @@ async function findErasable(
   const known = new Set([...living, ...erased, ...(await tx.listUnfinished())])
   return identifiers.filter((value) => known.has(value))
 }
+
+const RELAY = { kind: 'relay', name: 'relay', address: null } as const
 
 /** The parcel id in the tombstone of an identifier that never had a parcel. */
 const NO_PARCEL = 0

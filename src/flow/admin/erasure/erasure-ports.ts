@@ -54,7 +54,7 @@ export interface ErasureWrites {
   findErasable(request: { readonly identifiers: readonly string[] }): Promise<readonly string[]>
   /**
    * Erases the parcels of identifiers in one transaction, and stores tombstones, also of identifiers without a parcel. Notes all of their
-   * identifiers as unfinished. `dryRun`: only reports what would be erased.
+   * identifiers as unfinished. The order in the audit trail gets the counts and the marks. `dryRun`: only reports what would be erased.
    */
   eraseParcels(
     request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly dryRun: boolean },
@@ -79,10 +79,16 @@ export interface ErasureWrites {
    * `next` null: this was the last page. `names`: the identifiers of the erased parcels.
    */
   repeatErasures(page: { readonly after: string }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
-  /** Stores the tombstones of the repeated erasures. After that, these erasures are not repeated again. */
-  settleErasures(): Promise<void>
-  /** Whether an identifier belongs to an erased parcel. If so, the carrier must not be asked about the identifier. */
-  isErased(request: { readonly identifier: string; readonly nowMs: number }): Promise<boolean>
+  /**
+   * Stores the tombstones of the repeated erasures, and adds to the audit trail that they were repeated. After that, these erasures are not
+   * repeated again. `identifiers`: how many were erased again.
+   */
+  settleErasures(request: { readonly nowMs: number; readonly identifiers: number }): Promise<void>
+  /**
+   * Returns when the parcel of an identifier was erased; null: it was not, or a later parcel may have the identifier. If it was, the carrier must
+   * not be asked about the identifier.
+   */
+  erasedAtMs(request: { readonly identifier: string; readonly nowMs: number }): Promise<number | null>
 }
 
 export interface ErasureTx {

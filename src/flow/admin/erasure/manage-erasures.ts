@@ -33,11 +33,18 @@ export interface ManageErasuresPorts {
   readonly forget: () => void
   readonly meter: Pick<Meter, 'erased'>
   readonly clock: Pick<Clock, 'now'>
+  readonly relayId: () => Promise<string>
 }
 
 /** The result of an erasure, or of its dry run. */
 export interface ErasureReport {
   readonly dryRun: boolean
+  /** When the order was carried out, epoch milliseconds, who gave it, and the id of the relay (of the store, if several share one). */
+  readonly atMs: number
+  readonly by: Actor
+  readonly relay: string
+  /** What was erased now (not in a dry run) or before: evidence for whoever asked for it. Only the first `RECEIPTS_MAX` of a list. */
+  readonly receipts: readonly ErasedIdentifier[]
   readonly removed: ErasedCounts
   /** How many records stay as they are although they may name an identifier: they cannot be read, or have it as a part of a longer word. */
   readonly unreadable: number
@@ -89,6 +96,8 @@ export interface ManageErasures {
 const BATCH = 20
 const ERRORS_SHOWN = 1000
 
+const RECEIPTS_MAX = 5000
+
 interface Found {
   readonly results: readonly ErasedIdentifier[]
   readonly counts: ErasedCounts
@@ -105,13 +114,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     const wanted = identifiers.filter((value) => erasable.has(value))
     if (wanted.length === 0) return { ...NOTHING_FOUND, results: identifiers.map(unknownOf) }
     await key.ensure()
-    const action: OperatorAction = {
-      atMs: clock.now(),
-      by,
-      action: 'parcels.erased',
-      target: null,
-      detail: { identifiers: wanted.length },
-    }
+    const action: OperatorAction = { atMs: clock.now(), by, action: 'parcels.erased', target: null, detail: {} }
     const erased = await eraseAll(ports, wanted, { dryRun, action: dryRun ? null : action })
     // What a kill has left unfinished is searched for too, because nobody else may know these identifiers any more.
     const left = dryRun ? [] : await write.unfinishedErasures()
@@ -134,12 +137,17 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     }
   }
 
-  async function reportOf({ counts, endpoints, unreadable, trace }: Found, dryRun: boolean): Promise<ErasureReport> {
+  async function reportOf({ results, counts, endpoints, unreadable, trace }: Found, dryRun: boolean, by: Actor): Promise<ErasureReport> {
+    const atMs = clock.now()
     if (!dryRun) ports.forget()
     if (!dryRun) meter.erased(counts.parcels)
     const { names: backups, unreadable: backupsUnreadable } = await ports.listBackups(trace)
     return {
       dryRun,
+      atMs,
+      by,
+      relay: await ports.relayId(),
+      receipts: results.filter(dryRun ? wasErasedBefore : isErased).slice(0, RECEIPTS_MAX),
       removed: counts,
       unreadable,
       endpoints,
@@ -154,7 +162,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     async forget(text, { dryRun }, by) {
       const found = await erase([readIdentifier(text)], dryRun, by)
       if (found.results.every(({ outcome }) => outcome === 'unknown')) throw new AppError('not_found', 'No parcel has this identifier.')
-      return await reportOf(found, dryRun)
+      return await reportOf(found, dryRun, by)
     },
     async forgetList({ format, column, dryRun, lines, by }) {
       const list = await readList(format, column, lines)
@@ -169,7 +177,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
         return outcome === 'unknown' && line !== undefined ? [{ line, reason: 'holds an identifier that no parcel has' }] : []
       })
       return {
-        ...(await reportOf(found, dryRun)),
+        ...(await reportOf(found, dryRun, by)),
         lines: list.lines,
         erased: count('erased'),
         erasedBefore: count('erased_before'),
@@ -186,6 +194,9 @@ const NOTHING_FOUND = { counts: NOTHING_ERASED, endpoints: [], unreadable: 0, tr
 function unknownOf(identifier: string): ErasedIdentifier {
   return { identifier, outcome: 'unknown', parcelId: null, erasedAtMs: null, marks: [] }
 }
+
+const isErased = ({ outcome }: ErasedIdentifier) => outcome !== 'unknown'
+const wasErasedBefore = ({ outcome }: ErasedIdentifier) => outcome === 'erased_before'
 
 /** The files are not clean of what stays in records that nobody could read. */
 function unlessUnread(storage: StorageState, unreadable: number): StorageState {
@@ -218,7 +229,7 @@ async function findKnown(
 
 type ErasedAll = Omit<Found, 'unreadable' | 'trace'> & Pick<ErasedParcels, 'store'> & { readonly names: readonly string[] }
 
-/** Erases parcels in transactions of limited size. The first transaction adds `action`, the operator's order, to the audit trail. */
+/** Erases parcels in transactions of limited size. Each adds `action`, the operator's order, to the audit trail, with what it erased. */
 async function eraseAll(
   { write, clock }: Pick<ManageErasuresPorts, 'write' | 'clock'>,
   identifiers: readonly string[],
@@ -231,7 +242,7 @@ async function eraseAll(
   let store: ErasedAll['store'] = { lineage: '', restoredAtMs: null }
   for (let at = 0; at < identifiers.length; at += BATCH) {
     const part = identifiers.slice(at, at + BATCH)
-    const order = at > 0 || action === null ? {} : { action }
+    const order = action === null ? {} : { action }
     const erased = await write.eraseParcels({ identifiers: part, nowMs: clock.now(), dryRun, ...order })
     counts = addErased(counts, erased.counts)
     for (const endpoint of erased.endpoints) endpoints.set(endpoint.id, endpoint)
@@ -244,7 +255,7 @@ async function eraseAll(
 
 /** Whether records may have named a parcel that had been erased before. Then the backups since hold what backups before it hold, too. */
 function mayBeLate(hasLeft: boolean, results: readonly ErasedIdentifier[], { counts }: Pick<SearchedRecords, 'counts'>): boolean {
-  return hasLeft || (counts.pushes + counts.mentions > 0 && results.some(({ outcome }) => outcome === 'erased_before'))
+  return hasLeft || (counts.pushes + counts.mentions > 0 && results.some(wasErasedBefore))
 }
 
 /** Null: there are too many identifiers to compare. */

@@ -1,4 +1,5 @@
 import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../../domain/errors.ts'
+import type { Clock } from '../../ports.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 import { finishErasures, searchRecords } from './search-records.ts'
 
@@ -31,6 +32,7 @@ export interface TombstoneKeyPorts {
   readonly makeKey: () => Uint8Array
   /** Returns the file or setting with the at-rest key, for messages. */
   readonly where: () => string
+  readonly clock: Pick<Clock, 'now'>
 }
 
 /** The result of encrypting the key again. `upToDate`: the key was already encrypted with the first at-rest key. */
@@ -57,7 +59,7 @@ export const TOMBSTONE_SEAL = 'tombstones'
 
 const RETRY_AFTER_MS = 60_000
 
-export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: TombstoneKeyPorts): TombstoneKeyKeeper {
+export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }: TombstoneKeyPorts): TombstoneKeyKeeper {
   let isKnown = false
 
   async function use(text: string): Promise<void> {
@@ -94,7 +96,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     async open() {
       if ((await write.missedErasures()).count > 0) {
         await adopt()
-        return await repeatAll(write)
+        return await repeatAll(write, clock.now())
       }
       await finishErasures(write)
       const { sealed, isUsed } = await write.tombstoneKey()
@@ -150,7 +152,7 @@ export function explainLostTombstones(where: string): string {
  * Repeats erasures. Searches all other records before it erases the parcels, so that a start after a crash repeats all of this: it stores
  * the tombstones last.
  */
-async function repeatAll(write: TombstoneKeyPorts['write']): Promise<number> {
+async function repeatAll(write: TombstoneKeyPorts['write'], nowMs: number): Promise<number> {
   const { found } = await searchRecords((page) => write.searchMissed(page))
   const names = new Set(found)
   for (let after: string | null = ''; after !== null; ) {
@@ -161,6 +163,6 @@ async function repeatAll(write: TombstoneKeyPorts['write']): Promise<number> {
   await finishErasures(write)
   // The file of the restored store contains the erased data until the WAL is written into the file.
   await write.cleanStorage()
-  await write.settleErasures()
+  await write.settleErasures({ nowMs, identifiers: names.size })
   return names.size
 }

@@ -9,7 +9,7 @@ import type { WriteSide } from '../../write-side.ts'
 type PollEnd = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
 export interface ParcelCommandsPorts {
-  readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction'>
+  readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction' | 'erasedAtMs'>
   readonly refresh: { refreshNow(due: DuePoll): Promise<PollEnd> }
   /** Asks the carrier about an identifier that no parcel has. Throws `erased`. */
   readonly fetchUnknown: (identifier: string, operator: string) => Promise<PollEnd>
@@ -52,7 +52,11 @@ export function createParcelCommands({ write, refresh, fetchUnknown, underWay, w
     async watch(text, by) {
       const identifier = readIdentifier(text)
       const watched = await write.watch({ identifier, nowMs: clock.now(), action: orderOf(by, 'parcel.watched', identifier) })
-      if (watched === null) throw new AppError('erased', 'This identifier belongs to a parcel that was erased, so it cannot be watched.')
+      if (watched === null) {
+        const erasedAtMs = await write.erasedAtMs({ identifier, nowMs: clock.now() })
+        const when = erasedAtMs === null ? '' : ` at ${new Date(erasedAtMs).toISOString()}`
+        throw new AppError('erased', `This identifier belongs to a parcel that was erased${when}, so it cannot be watched.`)
+      }
       return { identifier, created: watched.created }
     },
     async unwatch(text, by) {

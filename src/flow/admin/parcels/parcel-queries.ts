@@ -54,7 +54,7 @@ export function createParcelQueries({
   clock,
 }: {
   readonly reads: Pick<ReadSide, 'listParcels' | 'countParcels' | 'listStatuses' | 'inspectParcel'>
-  readonly write: Pick<WriteSide, 'planPoll'>
+  readonly write: Pick<WriteSide, 'planPoll' | 'erasedAtMs'>
   readonly clock: Pick<Clock, 'now'>
 }): ParcelQueries {
   async function explain(state: ParcelState): Promise<string | null> {
@@ -86,8 +86,13 @@ export function createParcelQueries({
     },
     count: ({ query, status, stopped }) => reads.countParcels({ prefix: query, status, stopped }, COUNTED_MAX),
     async inspect(text) {
-      const parcel = await reads.inspectParcel(readIdentifier(text))
-      if (parcel === null) throw new AppError('not_found', 'No parcel has this identifier.')
+      const identifier = readIdentifier(text)
+      const parcel = await reads.inspectParcel(identifier)
+      if (parcel === null) {
+        const erasedAtMs = await write.erasedAtMs({ identifier, nowMs: clock.now() }).catch(nullForStorage)
+        const erased = erasedAtMs === null ? '' : ` The parcel that had it was erased at ${new Date(erasedAtMs).toISOString()}.`
+        throw new AppError('not_found', `No parcel has this identifier.${erased}`)
+      }
       return { ...parcel, nextPollBecause: await explain(parcel.state) }
     },
   }

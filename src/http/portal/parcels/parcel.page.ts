@@ -9,7 +9,7 @@ import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark } from '../parts.ts'
-import { relativeTime, timeInSentence } from '../times.ts'
+import { fullTime, relativeTime, timeInSentence } from '../times.ts'
 import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 import { timeline } from './timeline.ts'
@@ -140,10 +140,20 @@ function eraseSection({ to }: Visit, name: string): Markup {
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Erase ${name} for good</button></p></form></details></section>`
 }
 
-/** Makes the page that reports an erasure. It does not name the parcel, because nothing about the parcel may remain. */
+/** Makes the page that reports an erasure: the receipt for whoever asked for it. Only this page names the parcel. */
 export function erasedPage(visit: Visit, { removed, unreadable, endpoints, stores, storage, ...report }: ErasureReport): string {
+  const [receipt] = report.receipts
+  const erasedAtMs = receipt?.erasedAtMs ?? report.atMs
+  const wasErased = receipt?.outcome === 'erased_before'
   const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
   const rows: readonly (readonly [string, Part])[] = [
+    ['Identifier', receipt?.identifier ?? ''],
+    [wasErased ? 'Was erased' : 'Erased', fullTime(erasedAtMs, visit.nowMs)],
+    ['Order', html`${fullTime(report.atMs, visit.nowMs)} by ${report.by.name}`],
+    ['Relay', report.relay],
+    ['Marks of its tombstones', html`<span class="id">${receipt?.marks.join(' ') ?? ''}</span>`],
+    ['Parcels', countText(removed.parcels)],
+    ['Identifiers', countText(removed.identifiers)],
     ['Pushes', countText(removed.pushes)],
     ['Entries reported', countText(removed.sightings)],
     ['Deliveries', countText(removed.deliveries)],
@@ -156,7 +166,10 @@ export function erasedPage(visit: Visit, { removed, unreadable, endpoints, store
     ['Files of the store', storage.state === 'clean' ? 'hold nothing of it any more' : storage.because],
   ]
   const main = html`${crumbs([visit.to`/parcels`, 'Parcels'])}
-${headline({ title: 'The parcel is erased', lead: 'Ask the owners of the webhooks below to erase it too.' })}
+${headline({
+  title: wasErased ? 'The parcel was erased before' : 'The parcel is erased',
+  lead: 'This page is the receipt: print it or save it. Then make a new backup, delete those below with their copies, and ask the owners of the webhooks to erase the parcel too.',
+})}
 ${facts(rows)}`
   return renderPage(visit, { title: 'Erased · Parcels', section: 'parcels', person: visit.person, main })
 }

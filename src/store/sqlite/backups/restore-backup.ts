@@ -4,6 +4,7 @@ import Database from 'better-sqlite3'
 import type { BackupManifest } from '../../../domain/admin/backup.ts'
 import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
+import { missedTombstones } from '../../../domain/history/erased.ts'
 import { isThere, naming, onFile } from '../../../regular-file.ts'
 import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
 import { DROP_TOKEN_KEYS, RESTORES } from '../../restores.ts'
@@ -72,7 +73,10 @@ export type Restored =
   | ({ readonly kind: 'restored'; readonly aside: string | null; readonly restore: RestoreRecord } & Pick<
       ProvedKeys,
       'otherKeys' | 'lostKeys'
-    >)
+    > & {
+        /** How many identifiers were erased since the backup. The next start erases them again. */
+        readonly erasedSince: number
+      })
 
 /**
  * Replaces a store by a backup, while no relay uses the store. Checks the backup, copies it beside the store, and raises the copy's counters.
@@ -119,7 +123,8 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   const ending = asideEnding(path, order.nowMs)
   keepTombstones(path, found.kept, tombstoneKey, `${path}.${ending}`)
   ports.onStep('replacing the store by the copy')
-  return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys }
+  const erasedSince = tombstoneKey === null ? 0 : missedTombstones(found.kept.tombstones, tombstones.tombstones).length
+  return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys, erasedSince }
 }
 
 function refuseOtherRelay({ relayId }: OldStore, manifest: BackupManifest, path: string): void {

@@ -11,6 +11,7 @@ function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'], 
   const unfinished = [...left]
   const keeper = createTombstoneKeyKeeper({
     where: () => 'relay.db.key',
+    clock: { now: () => 0 },
     makeKey: () => Buffer.from('made'),
     vault: {
       async seal(text, name) {

@@ -15,6 +15,7 @@ function refresh(end: Refreshed, known: boolean) {
       unwatch: async () => null,
       claimPoll: async () => (known ? due : null),
       recordAction: async () => undefined,
+      erasedAtMs: async () => null,
     },
     refresh: { refreshNow: async () => end },
     fetchUnknown: async () => end,

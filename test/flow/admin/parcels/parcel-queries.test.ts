@@ -16,7 +16,7 @@ async function becauseOf(change: Partial<ParcelState>, planned = REGULAR): Promi
       listStatuses: async () => [],
       inspectParcel: async () => ({ state, identifiers: [], entries: [], distributionType: '' }),
     },
-    write: { planPoll: async () => planned },
+    write: { planPoll: async () => planned, erasedAtMs: async () => null },
     clock: { now: () => NOON },
   })
   return (await queries.inspect('1001')).nextPollBecause
