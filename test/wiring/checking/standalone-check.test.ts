@@ -201,7 +201,7 @@ test('a carrier that refuses login or question, is not reached, or has another t
   expect(late.of('clock')).toEqual(red('behind the carrier'))
   const refusing = await openCarrier({ status: (_request, response) => json(response, 403, '{}') })
   onTestFinished(refusing.close)
-  expect((await check({ carrierUrl: refusing.url })).of('question')).toEqual(red('status 403'))
+  expect((await check({ carrierUrl: refusing.url })).of('question')).toEqual(red('(403)'))
 })
 
 test('a database is read and not changed, whether or not a relay uses it', async () => {
