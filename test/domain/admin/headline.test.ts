@@ -118,6 +118,8 @@ test('refused pushes that anybody may have sent are a caveat, not a problem', ()
     '1 request at 1970-01-01T00:00:01Z came with a signature to another path than webhook.path, and got 404',
     '13 requests from 1970-01-01T00:00:00Z until 1970-01-01T00:01:01Z were larger than webhook.bodyBytesMax, and got 413',
   ])
+  const one = headline({ refused: [{ cause: 'signature', count: 1, fromMs: 1000, untilMs: 1000 }] })
+  expect(one.caveats.join()).toContain('1 request at 1970-01-01T00:00:01Z was refused with 401')
 })
 
 test('the headline leaves out refused pushes after an hour, if a push was understood since', () => {

@@ -74,6 +74,12 @@ test('a store in which erased data may be left is a warning until it is compacte
   }
   await compactStore(path)
   expect(await look()).toMatchObject({ state: 'ok' })
+  // What was left beside the store matters once something was erased.
+  const left = `${path}.before-restore-20260101T120000Z`
+  writeFileSync(left, '')
+  expect(await look()).toMatchObject({ state: 'ok' })
+  writeFileSync(`${path}.tombstones`, '')
+  expect(await look()).toMatchObject({ state: 'warning', message: expect.stringContaining(left) })
 })
 
 const AT_REST = { atRestKeys: [Buffer.alloc(32, 3).toString('base64')] }
