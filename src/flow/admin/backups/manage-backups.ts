@@ -395,7 +395,6 @@ async function refuseStopped({ write, trouble, clock }: ManageBackupsPorts, back
 function refuseLittleRoom({ freeBytes, freeBytesMin, storeBytes }: CopyRoom): void {
   if (freeBytes >= storeBytes + freeBytesMin) return
   throw new Error(
-    `a backup is copied beside the store first, and its disk has too little room: ${freeBytes} bytes are free, ` +
-      `the store takes ${storeBytes}, and ${freeBytesMin} must stay free (limits.freeSpaceMin)`,
+    `a backup is copied beside the store first, and its disk has too little room: ${freeBytes} bytes are free, the store takes ${storeBytes}, and ${freeBytesMin} must stay free (limits.freeSpaceMin)`,
   )
 }

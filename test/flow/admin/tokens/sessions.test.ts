@@ -87,7 +87,7 @@ test('a restore ends all earlier sessions, and no later one', async () => {
   expect(await restored.continueSession(later)).not.toBeNull()
 })
 
-test('a stream ends at once where its session is logged out, and at the next look at another replica', async () => {
+test('a stream ends at once where its session is logged out, elsewhere at the next look', async () => {
   const world = createWorld()
   const [here, there] = [world.replica(), world.replica()]
   const [token, other] = [await logIn(here), await logIn(here)]
