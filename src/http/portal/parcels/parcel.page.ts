@@ -167,7 +167,7 @@ export function erasedPage(visit: Visit, { removed, unreadable, endpoints, store
   ]
   const main = html`${crumbs([visit.to`/parcels`, 'Parcels'])}
 ${headline({
-  title: wasErased ? 'The parcel was erased before' : 'The parcel is erased',
+  title: 'The parcel is erased',
   lead: 'This page is the receipt: print it or save it. Then make a new backup, delete those below with their copies, and ask the owners of the webhooks to erase the parcel too.',
 })}
 ${facts(rows)}`
