@@ -5,7 +5,7 @@ import { cadence } from '../../support/history/policy.ts'
 import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { upgradeToBegan } from '../../support/store/earlier-schema.ts'
 import { engines, newPlace } from '../../support/store/engines.ts'
-import { changeStoredRows, storedNumber, storedRows } from '../../support/store/stored-rows.ts'
+import { changeStoredRows, pruneStoredFeed, storedNumber, storedRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const timeOf = (atMs: number) => new Date(atMs).toISOString()
@@ -115,6 +115,30 @@ describe.each(engines)('what happened since an endpoint began on $name', (engine
     const begins = await Promise.all(ids.map((id) => storedNumber(place, `select began_at_ms from endpoint where id = ${id}`)))
     expect(begins[0]).toBe(NOON)
     expect(begins[1]).toBeGreaterThanOrEqual(migratedAtMs)
+  })
+
+  test('7.1: where first events are pruned, an endpoint began with the oldest event kept', async () => {
+    const place = await newPlace(engine)
+    const { writes, pass, push } = await openStore(NOON, engine, place)
+    const begins = (id: string) => storedNumber(place, `select began_at_ms from endpoint where id = ${id}`)
+    const upgraded = await addEndpoint(writes, NOON, { name: 'upgraded' })
+    for (const trackingId of ['1001', '1002', '1003']) {
+      await push({ trackingIds: [trackingId], eventTime: timeOf(NOON) })
+      pass(HOUR_MS)
+    }
+    await writes.close()
+    const [second, third] = (await storedRows<{ sequence: number }>(place, 'select sequence from feed order by sequence')).slice(1)
+    await pruneStoredFeed(place, Number(second?.sequence) - 1)
+    await upgradeToBegan(place)
+    expect(await begins(upgraded.id)).toBe(NOON + HOUR_MS)
+    const after = await openStore(NOON + 3 * HOUR_MS, engine, place)
+    const from = async (sequence: number) =>
+      await begins((await addEndpoint(after.writes, after.now(), { name: `from ${sequence}`, from: sequence })).id)
+    expect([await from(Number(second?.sequence)), await from(Number(third?.sequence))]).toEqual([NOON + HOUR_MS, NOON + 2 * HOUR_MS])
+    // Of the first poll after the upgrade, it is sent only what happened since the oldest event kept.
+    const statuses = [HOUR_MS - 1, HOUR_MS].map((ms) => ({ eventTimestamp: timeOf(NOON + ms), status: 'TerminalArrived' }))
+    await after.poll({ asked: '1004', trackingIds: ['1004'], language: 'en', statuses })
+    expect(timesIn(await endpointOf(after.writes, upgraded.id, after.now()).take()).filter((ms) => ms > 0)).toEqual([HOUR_MS])
   })
 
   test('a replay of missing events that an earlier version began is cancelled with a note', async () => {
