@@ -276,7 +276,7 @@ test('S21: a name that a damaged endpoint has is refused with the remedy, which 
   const remedy = `parcel-relay endpoints remove ${String(id)} --yes`
   expect([refused.status, refused.body.detail]).toEqual([
     409,
-    expect.stringContaining(`"${remedy}" (DELETE /relay/endpoints/${String(id)})`),
+    expect.stringContaining(`"${remedy}" (DELETE /relay/endpoints/{id})`),
   ])
   const removed = await commandsOf({ internalUrl })('endpoints', 'remove', String(id), '--yes')
   expect([removed.code, removed.stderr]).toEqual([0, ''])

@@ -211,5 +211,5 @@ function refuse(edit: Exclude<EndpointEdit, { kind: 'done' }>): never {
 }
 
 function explainDamaged(id: string): string {
-  return `An endpoint whose row in the store is damaged has this name. Choose another name; or remove it, which cancels what waits for it: "parcel-relay endpoints remove ${id} --yes" (DELETE /relay/endpoints/${id}); or define an endpoint of this name in the config and reload, which takes over what waits.`
+  return `An endpoint whose row in the store is damaged has this name. Choose another name; or remove it, which cancels what waits for it: "parcel-relay endpoints remove ${id} --yes" (DELETE /relay/endpoints/{id}); or define an endpoint of this name in the config and reload, which takes over what waits.`
 }
