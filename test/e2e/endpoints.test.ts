@@ -274,10 +274,7 @@ test('S21: a name that a damaged endpoint has is refused with the remedy, which 
   await changeStoredRows(databasePath, "update endpoint set settings = '{' where id = ?", Number(id))
   const refused = await operate('POST', '/relay/endpoints', settings)
   const remedy = `parcel-relay endpoints remove ${String(id)} --yes`
-  expect([refused.status, refused.body.detail]).toEqual([
-    409,
-    expect.stringContaining(`"${remedy}" (DELETE /relay/endpoints/{id})`),
-  ])
+  expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining(`"${remedy}" (DELETE /relay/endpoints/{id})`)])
   const removed = await commandsOf({ internalUrl })('endpoints', 'remove', String(id), '--yes')
   expect([removed.code, removed.stderr]).toEqual([0, ''])
   expect((await operate('POST', '/relay/endpoints', settings)).status).toBe(201)

@@ -43,7 +43,10 @@ test('an event of a reload is sent as a message, and its delivery shows what was
   const { receiver, operate, reloadWith } = await start({ format: 'ntfy' })
   await reloadWith({ retention: { audit: '300d' } })
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
-  expect(receiver.pushes[0]?.headers).toMatchObject({ title: 'Parcel status relay: config reloaded', click: 'https://relay.internal/settings' })
+  expect(receiver.pushes[0]?.headers).toMatchObject({
+    title: 'Parcel status relay: config reloaded',
+    click: 'https://relay.internal/settings',
+  })
   expect(String(receiver.pushes[0]?.body)).toContain('retention.audit')
   await vi.waitFor(async () => {
     const { deliveries } = (await operate('GET', '/relay/deliveries?state=delivered')).body

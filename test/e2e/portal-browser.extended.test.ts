@@ -128,7 +128,10 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     await goTo(page, 'Carrier')
     expect(await page.getByRole('main').textContent()).toMatch(/of today’s [\d,]+ calls are used/)
     await goTo(page, 'Settings')
-    expect(await page.getByRole('main').textContent()).toMatch(/endpoint added.*/)
+    await page.getByRole('link', { name: 'Audit: who changed what' }).click()
+    await page.waitForURL('**/audit')
+    expect(await page.getByRole('main').textContent()).toMatch(/webhook added/)
+    await goTo(page, 'Settings')
     await page.getByLabel('Setting', { exact: true }).fill('callsPerDay')
     await page.getByRole('button', { name: 'Show' }).click()
     expect(await page.getByText('upstream.callsPerDay').isVisible()).toBe(true)
@@ -143,7 +146,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     await page.getByRole('link', { name: 'I have kept the key' }).click()
     await page.getByRole('button', { name: 'Send test' }).click()
     expect(await page.getByRole('alert').textContent()).toMatch(
-      /^ The test was refused: 503 after \d+ ms, <b>closed<\/b>\. It answers 503: it can be reached, but fails inside\. $/,
+      /^ The test was refused: 503 after \d+ ms, <b>closed<\/b>\. It answers 503: it can be reached, but fails inside\. Give its answer to the people who run it\.$/,
     )
   })
 })
