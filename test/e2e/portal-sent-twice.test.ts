@@ -109,6 +109,16 @@ test('an erasure clears what is kept of sent forms, which still do nothing twice
   expect(await replacedKeys(id)).toBe(1)
 })
 
+test('W4: the key of tokens is replaced once by two presses, and both answers say that it was', async () => {
+  const visitor = await loggedIn()
+  const fields = formIn((await visitor.get('/settings')).text, '/settings/rotate-tokens')
+  const first = await visitor.post('/settings/rotate-tokens', fields)
+  const again = await visitor.post('/settings/rotate-tokens', fields)
+  expect([first.status, again.status]).toEqual([200, 200])
+  expect(first.text).toMatch(/The key of tokens is replaced\.<\/strong> Tokens and sessions that the former one has signed are valid until/)
+  expect(again.text).toContain('The form was sent again, and nothing was done twice.')
+})
+
 test('every form that changes something has an id of its own on every page', async () => {
   await addWebhook()
   await push(ofFile().publicUrl, pushBody({ trackingIds: [own('1003')] }))

@@ -11,8 +11,9 @@ import { buttonLink, link, withQuery } from '../addresses.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup } from '../html.ts'
 import { renderPage } from '../layout.ts'
-import type { PageRoute, Visit } from '../page-route.ts'
-import { actionButton, asOfLine, crumbs, headline, table } from '../parts.ts'
+import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { actionButton, asOfLine, crumbs, headline, icon, sentAgainNote, table } from '../parts.ts'
+import { fullTime } from '../times.ts'
 import { testNote } from '../webhooks/test-note.ts'
 
 export interface SettingsPagesOptions {
@@ -36,14 +37,16 @@ export function settingsPages({
   enableOperator,
   config,
 }: SettingsPagesOptions): readonly PageRoute[] {
+  const show = async (visit: Visit, said: Markup | null): Promise<PageAnswer> => ({
+    page: settingsPage(visit, { settings: settingsOf(config()), sealed: await manageSecrets.count(), said }),
+  })
+
   return [
     {
       method: 'get',
       path: '/settings',
       scope: 'admin',
-      answer: async (visit) => {
-        return { page: settingsPage(visit, { settings: settingsOf(config()), sealed: await manageSecrets.count() }) }
-      },
+      answer: (visit) => show(visit, null),
     },
     {
       method: 'post',
@@ -58,10 +61,11 @@ export function settingsPages({
       method: 'post',
       path: '/settings/rotate-tokens',
       scope: 'admin',
-      answer: async ({ by, to }) => {
-        await manageSecrets.rotateTokens({}, by)
-        return { goTo: to`/settings` }
+      answer: async (visit) => {
+        const { validUntilMs } = await manageSecrets.rotateTokens({}, visit.by)
+        return await show(visit, rotatedNote(validUntilMs, visit.nowMs))
       },
+      again: (visit, { action }) => show(visit, sentAgainNote({ kind: 'again', atMs: action.atMs }, visit.nowMs)),
     },
     {
       method: 'get',
@@ -121,13 +125,16 @@ function settingsOf(group: unknown, path = ''): readonly Setting[] {
 interface Shown {
   readonly settings: readonly Setting[]
   readonly sealed: SealedCounts
+  /** What the button did that somebody has just pressed. Null: the page was only loaded. */
+  readonly said: Markup | null
 }
 
-function settingsPage(visit: Visit, { settings, sealed }: Shown): string {
+function settingsPage(visit: Visit, { settings, sealed, said }: Shown): string {
   const { to, nowMs, person } = visit
   const sought = visit.query('query').trim().toLowerCase()
   const shown = settings.filter(([name]) => name.toLowerCase().includes(sought))
   const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked.', actions: html`${buttonLink(to`/audit`, 'Audit: who changed what')}${buttonLink(to`/check`, 'Check this deployment')}${buttonLink(to`/retention`, 'Retention')}${buttonLink(to`/backups`, 'Backups')}`, asOf: asOfLine(nowMs, to`/settings`) })}
+${said}
 <h2 id="config">Config in effect</h2>
 <form class="filters" role="search" action="${to`/settings`.path}" aria-label="Settings"><div><label for="q">Setting</label><input id="q" name="query" type="search" value="${visit.query('query').trim()}" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Show</button></div></form>
 ${
@@ -154,6 +161,15 @@ ${tested === null ? null : testNote(visit, tested, 'operator.url', OPERATOR)}
 ${eventTable(events, nowMs)}
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/events`, { cursor: next }), 'Older')}</p>`}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
+}
+
+/** `validUntilMs`: when the last token ends that the former key has signed. */
+function rotatedNote(validUntilMs: number | null, nowMs: number): Markup {
+  const until =
+    validUntilMs === null
+      ? null
+      : html` Tokens and sessions that the former one has signed are valid until they expire, at the latest ${fullTime(validUntilMs, nowMs)}.`
+  return html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>The key of tokens is replaced.</strong>${until}</div>`
 }
 
 /** Shows the keys in the store. One button encrypts webhooks' keys with the first at-rest key, the other replaces the key of tokens. */
