@@ -6,24 +6,27 @@ import { inspectOld } from '../../../src/store/sqlite/backups/inspect-stores.ts'
 import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
 import { type RestoreOrder, type RestorePorts, restoreBackup } from '../../../src/store/sqlite/backups/restore-backup.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
+import { addEndpoint, endpointOf } from '../../support/delivery/stored-endpoint.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
 import { writeConfig } from '../../support/relay/relay.ts'
-import { NO_CARRIER } from '../../support/runner/constants.ts'
+import { DAY_MS, HOUR_MS, NO_CARRIER, NOON } from '../../support/runner/constants.ts'
 import { seeded } from '../../support/runner/seeded.ts'
 import { shipped } from '../../support/runner/shipped.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { seededPlace } from '../../support/store/moving.ts'
 import { changeStoredRows, storedNumber, storedRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const KEY = `${Buffer.alloc(32, 7).toString('base64')}\n`
 const FILE = '.tombstones'
 const erased = (mark: string) => `insert into tombstone (mark, parcel_id, erased_at_ms) values ('${mark}', 1, 1000)`
 const keep = "insert or replace into setting (name, value) values ('tombstone-key', cast('sealed' as blob))"
 
-/** A store with the tombstones `before` and `since`, of which a backup holds only the first. */
-async function backedUp() {
+/** A store with the tombstones `before` and `since`, of which a backup holds only the first. `prepare` changes it before the backup. */
+async function backedUp(prepare: (place: string) => Promise<void> = async () => undefined) {
   const { place } = await seededPlace(sqlite)
+  await prepare(place)
   await changeStoredRows(place, 'delete from tombstone')
   await changeStoredRows(place, keep)
   await changeStoredRows(place, erased('before'))
@@ -171,6 +174,27 @@ test('the keys of tokens do not come back with a backup, so ended tokens stay en
   expect(await keys()).toBe(2)
   await restore(place, file)
   expect(await keys()).toBe(0)
+})
+
+test('7.1: after a restore, an endpoint began when it did, and is sent what happened since', async () => {
+  const began = NOON + DAY_MS
+  let id = ''
+  const { place, file } = await backedUp(async (store) => {
+    const { writes, reads } = await openStore(began, sqlite, store)
+    id = (await addEndpoint(writes, began, { name: 'restored' })).id
+    // Only the last one to close a store brings its file up to date, and the backup is a copy of that file.
+    await reads.close()
+    await writes.close()
+  })
+  await changeStoredRows(place, 'delete from endpoint')
+  await restore(place, file)
+  expect(await storedNumber(place, `select began_at_ms from endpoint where id = ${id}`)).toBe(began)
+  const { writes, poll, now } = await openStore(began + HOUR_MS, sqlite, place)
+  const times = [began - 1000, began].map((atMs) => new Date(atMs).toISOString())
+  const statuses = times.map((eventTimestamp) => ({ eventTimestamp, status: 'TerminalArrived' }))
+  await poll({ asked: '76000001', trackingIds: ['76000001'], language: 'en', statuses })
+  const sent = await endpointOf(writes, id, now()).take()
+  expect(sent.map(({ body }) => JSON.parse(String(body)))).toEqual([expect.objectContaining({ eventTime: times[1] })])
 })
 
 /** A link that leads to itself: nobody can know what is there, whatever the rights of the user. */
