@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { sqlite } from '../../src/store/sqlite/engine.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { operatorOf } from '../support/relay/manage.ts'
@@ -15,6 +15,9 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { tieToTest } from '../support/runner/tied-process.ts'
 import { contentsOf } from '../support/store/moving.ts'
 import { damageOf, storedNumber } from '../support/store/stored-rows.ts'
+
+// Each step starts two processes, which takes long on a machine that others use.
+vi.setConfig({ testTimeout: 20 * 60_000 })
 
 const store = (folder: string) => join(folder, 'relay.db')
 const asidesIn = (folder: string) => readdirSync(folder).filter((name) => /^relay\.db\.before-restore-\w+$/.test(name))
