@@ -60,6 +60,8 @@ test('only a count of all rows reads a whole table, and no statement sorts befor
   expect(scans).toEqual([])
   // Rows that a part with a limit has read may be grouped, but not sorted within the part.
   const sortOf = (statement: string) => (/limit [^)]*$/.test(statement) ? /TEMP B-TREE/ : /TEMP B-TREE FOR ORDER BY/)
-  const sorts = plans.filter(({ statement, details }) => /limit/.test(statement) && details.some((detail) => sortOf(statement).test(detail)))
+  const sorts = plans.filter(
+    ({ statement, details }) => /limit/.test(statement) && details.some((detail) => sortOf(statement).test(detail)),
+  )
   expect(sorts).toEqual([])
 })
