@@ -1,49 +1,14 @@
+import type { Kysely } from 'kysely'
 import type { FilteredCount, ParcelFilter } from '../../domain/admin/parcel-list.ts'
 import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { AFTER_ALL } from './parcel-lists.ts'
 
 /** Each reads at most `limit` rows of an index or of the table, and groups what it read by what filters compare. */
-const amongAll = statement<{ limit: number }>()((db, p) =>
-  db
-    .selectFrom(
-      db
-        .selectFrom('parcel')
-        .select(['latest_status', 'stopped', 'next_poll_at_ms'])
-        .where('id', '>', 0)
-        .orderBy('id', 'desc')
-        .limit(p.limit)
-        .as('seen'),
-    )
-    .select((row) => [
-      'latest_status',
-      'stopped',
-      row.fn.countAll<number>().as('parcels'),
-      row.fn.count<number>('next_poll_at_ms').as('polled'),
-      row.fn.countAll<number>().as('looked'),
-    ])
-    .groupBy(['latest_status', 'stopped']),
-)
+const amongAll = statement<{ limit: number }>()((db, p) => grouped(db, seenIn(db).where('id', '>', 0).limit(p.limit)))
 const amongStopped = statement<{ reason: string; limit: number }>()((db, p) =>
-  db
-    .selectFrom(
-      db
-        .selectFrom('parcel')
-        .select(['latest_status', 'stopped', 'next_poll_at_ms'])
-        .where('next_poll_at_ms', 'is', null)
-        .where('stopped', '=', p.reason)
-        .orderBy('id', 'desc')
-        .limit(p.limit)
-        .as('seen'),
-    )
-    .select((row) => [
-      'latest_status',
-      'stopped',
-      row.fn.countAll<number>().as('parcels'),
-      row.fn.count<number>('next_poll_at_ms').as('polled'),
-      row.fn.countAll<number>().as('looked'),
-    ])
-    .groupBy(['latest_status', 'stopped']),
+  grouped(db, seenIn(db).where('next_poll_at_ms', 'is', null).where('stopped', '=', p.reason).limit(p.limit)),
 )
 const amongNamed = statement<{ from: string; to: string; limit: number }>()((db, p) =>
   db
@@ -73,6 +38,23 @@ const amongNamed = statement<{ from: string; to: string; limit: number }>()((db,
     ])
     .groupBy(['parcel.latest_status', 'parcel.stopped']),
 )
+
+function seenIn(db: Kysely<Tables>) {
+  return db.selectFrom('parcel').select(['latest_status', 'stopped', 'next_poll_at_ms']).orderBy('id', 'desc')
+}
+
+function grouped(db: Kysely<Tables>, seen: ReturnType<typeof seenIn>) {
+  return db
+    .selectFrom(seen.as('seen'))
+    .select((row) => [
+      'latest_status',
+      'stopped',
+      row.fn.countAll<number>().as('parcels'),
+      row.fn.count<number>('next_poll_at_ms').as('polled'),
+      row.fn.countAll<number>().as('looked'),
+    ])
+    .groupBy(['latest_status', 'stopped'])
+}
 
 /** Counts the parcels of a list. Reads at most `max` rows and one, whatever the filters match. */
 export async function countParcels(session: Session, { prefix, status, stopped }: ParcelFilter, max: number): Promise<FilteredCount> {
