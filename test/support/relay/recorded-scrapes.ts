@@ -1,14 +1,37 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import { stringify } from 'yaml'
+import { pushBody } from '../history/builders.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
+import { push } from './relay.ts'
 
 const TARGET = 'job="parcel-relay",instance="a"'
 
 /** Scrapes the metrics of a relay; rejects if it does not answer. */
 export function scrapeOf({ internalUrl }: { readonly internalUrl: string }): () => Promise<string> {
   return async () => await (await fetch(`${internalUrl}/metrics`)).text()
+}
+
+/** Waits for a line of the metrics. */
+export async function untilShows(relay: { readonly internalUrl: string }, line: string): Promise<void> {
+  const name = line.slice(0, line.lastIndexOf(' '))
+  const shown = async () => (await scrapeOf(relay)()).split('\n').filter((one) => one.startsWith(`${name} `))
+  await expect.poll(shown).toEqual([line])
+}
+
+/** What a quiet carrier pushes in a minute. */
+export const twoPushes =
+  (relay: { readonly publicUrl: string }, headers = {}) =>
+  async (minute: number) => {
+    for (const nth of [1, 2]) await push(relay.publicUrl, pushBody({ trackingIds: [`${1000 + minute}`], location: `${nth}` }), headers)
+  }
+
+/** Scrapes once, for a time in which nothing happens. */
+export function once(scrape: () => Promise<string>): () => Promise<string> {
+  let scraped: Promise<string> | null = null
+  return () => (scraped ??= scrape())
 }
 
 /**
@@ -52,7 +75,7 @@ export function createRecording() {
       copyFileSync('ops/prometheus/alerts.yaml', join(folder, 'alerts.yaml'))
       const tests = Object.entries(expected).flatMap(([alert, at]) =>
         Object.entries(at).map(([minute, standing]) => ({
-          expr: `count(ALERTS{alertname="${alert}",alertstate="firing"})`,
+          expr: `group(ALERTS{alertname="${alert}",alertstate="firing"})`,
           eval_time: `${minute}m`,
           exp_samples: standing === 'firing' ? [{ labels: '{}', value: 1 }] : [],
         })),

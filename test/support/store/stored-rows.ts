@@ -75,6 +75,19 @@ export async function whileLocked(place: string, work: () => Promise<void>): Pro
   }
 }
 
+/** Lets another program read the store and make its write-ahead log longer than 300 MB. Returns a function that ends the program. */
+export function lengthenLog(path: string): () => void {
+  const reader = new Database(path, { readonly: true })
+  reader.exec('begin')
+  reader.prepare('select count(*) from parcel').get()
+  const writer = new Database(path)
+  writer.exec('create table ballast (bytes blob)')
+  for (let nth = 0; nth < 5; nth++) writer.prepare('insert into ballast values (zeroblob(?))').run(64 * 1024 * 1024)
+  writer.exec('drop table ballast')
+  writer.close()
+  return () => void reader.close()
+}
+
 function withFile<T>(place: string, readonly: boolean, work: (db: Database.Database) => T): T {
   const db = new Database(place, { readonly, fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   try {
