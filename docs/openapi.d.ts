@@ -3234,7 +3234,7 @@ export interface components {
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
-                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ" | "certificate_expired" | "keys_lost" | "pushes_unaccepted" | "role_missing" | "clock_off" | "open_files" | "certificate_expiring" | "reload_failed" | "polls_behind" | "endpoint_behind" | "wal_grows" | "backup_old" | "retention_stopped" | "retention_held" | "erasure_pending";
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ" | "certificate_expired" | "keys_lost" | "pushes_unaccepted" | "role_missing" | "clock_off" | "open_files" | "deliveries_unwritten" | "certificate_expiring" | "reload_failed" | "polls_behind" | "endpoint_behind" | "wal_grows" | "backup_old" | "retention_stopped" | "retention_held" | "erasure_pending";
                 /**
                  * @description A `warning` can wait until the morning.
                  * @enum {string}
@@ -6642,4 +6642,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 a3661a52daa4afb7c61ac068ecf6740eb92ba3360c3ca55b8bf2fd2d37fabddd
+// Made of docs/openapi.json with the SHA-256 dba219b7413409a30ac8ff62fe9da7b358c52ab83134fa4f478b62acec991ea3

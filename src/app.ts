@@ -33,6 +33,7 @@ import { openTallies } from './wiring/tallies.ts'
 import { startTelling } from './wiring/telling.ts'
 import { startTimers } from './wiring/timers.ts'
 import { openTombstoneKey } from './wiring/tombstone-key.ts'
+import { openUnstored } from './wiring/unstored.ts'
 
 /**
  * Assembles and starts the relay. Resolves when both listeners answer. If the relay takes over from a running one (`options.stopPredecessor`) and its
@@ -56,9 +57,10 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   closing.add(() => digest.end(), 'serving')
   const storage = await openStorage(config, log, closing, options.threads)
   const { receiver, reads, write } = storage
-  const tallies = openTallies(storage, closing, log)
-  const refused = openRefusedPushes(storage, closing, log)
   const dispatch = createDispatchSignal()
+  const unstored = await openUnstored(storage, dispatch.wake, closing, log)
+  const tallies = openTallies(storage, unstored, closing, log)
+  const refused = openRefusedPushes(storage, unstored, closing, log)
   const atRest = openAtRestKeys(config, storage.path)
   const fault = atRest.fault()
   if (fault !== null) log.error({ reason: fault }, 'the key file cannot be used: nothing can be erased, and no endpoint can be given a key')
@@ -70,7 +72,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const endpointKeys = createEndpointKeys({ vault, reads, log }, atRest)
   const certificates = createCertificates({ log })
   const tombstoneKey = await openTombstoneKey(config, { storage, vault, atRest, log })
-  const backups = await openBackups(config, { storage, keyFile: atRest.keyFilePath, wakeDispatcher: dispatch.wake, closing, log })
+  const backups = await openBackups(config, { storage, keyFile: atRest.keyFilePath, unstored, closing, log })
   const restores = await reads.listRestores()
   const damaged = await reads.listDamaged()
   if (damaged.length > 0)
@@ -139,10 +141,12 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     settings: () => settings,
     isQuiet: quietHoursOf(config),
     failedReload: () => failedReload,
+    undelivered: delivery.unwritten,
   })
   const api = openInternalApi(config, {
     ...parts,
     concerns,
+    unstored,
     storage,
     commitSignal,
     moves: moves.manage,
@@ -198,7 +202,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
       failedReload = problems.length === 0 ? null : { atMs: storage.clock.now(), problems }
     },
   }
-  const reloads = createReload(config, { ...seenByReload, receiver: receiver.verbs, wakeDispatcher: dispatch.wake })
+  const reloads = createReload(config, { ...seenByReload, receiver: receiver.verbs, unstored })
   delivery.start()
   startTelling(config, {
     storage,
@@ -206,6 +210,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     otherClocks: () => otherClocksOf(storage, carrier),
     certificates,
     refused: { ...refused, save: reporting.saveRefused },
+    unstored,
+    postOperator: delivery.postOperator,
     wakeDispatcher: dispatch.wake,
     closing,
     log,

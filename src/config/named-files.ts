@@ -10,7 +10,7 @@ export interface NamedFile {
 const SETTINGS = new Set(['file', 'certFile', 'keyFile', 'caFile'])
 const STORE = /^sqlite:(\S.*)$/
 /** The endings of the store's files that a start tests. */
-const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key', '.tombstones']
+const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key', '.tombstones', '.unstored']
 
 /**
  * Lists the files that a config names, including secrets and the store, so that a start can test whether they can be opened. The list is empty if the

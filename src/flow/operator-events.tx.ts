@@ -8,10 +8,12 @@ const NO_PARCEL = 0
 
 /**
  * Stores an operator event, and queues it for the endpoint that the setting `operator` creates, if there is one. So the event survives a
- * restart, and its delivery is retried. Call it in the transaction of the change that the event reports.
+ * restart, and its delivery is retried. Call it in the transaction of the change that the event reports. `isPosted`: operators
+ * were told before it could be stored, so it is not queued.
  */
-export async function recordOperatorEvent(tx: OperatorEventTx, event: OperatorEvent, nowMs: number): Promise<void> {
+export async function recordOperatorEvent(tx: OperatorEventTx, event: OperatorEvent, nowMs: number, isPosted = false): Promise<void> {
   tx.addOperatorEvent(event, nowMs)
+  if (isPosted) return
   const operator = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   if (operator === undefined) return
   await tx.queueComposed({ endpointId: operator.endpoint.id, parcelId: NO_PARCEL, body: encodeOperatorEvent(event, nowMs), nowMs })

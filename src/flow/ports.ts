@@ -58,3 +58,9 @@ export interface Carrier {
   }): Promise<CarrierAnswer>
   state(): CarrierState
 }
+
+/**
+ * Posts an operator event that is not stored to the address in `operator.url`. `id`: the end of its `webhook-id`. Resolves with whether the address
+ * accepted it. False too if there is no address, if another replica delivers to it, or if it has just failed. Rejects if the store cannot be read.
+ */
+export type PostOperator = (event: Uint8Array, id: string) => Promise<boolean>

@@ -27,6 +27,7 @@ export interface ConcernsOptions {
   /** Whether nothing is polled by schedule at a time. */
   readonly isQuiet: (nowMs: number) => boolean
   readonly failedReload: () => ConcernFacts['failedReload']
+  readonly undelivered: () => ConcernFacts['undelivered']
 }
 
 /** Assembles what finds the concerns (`domain/admin/concern.ts`). It judges as `check` does, but asks nobody. */
@@ -41,6 +42,7 @@ export function openConcerns({ storage, carrier, certificates, atRest, endpointK
     clock,
     carrierAheadMs: carrier.aheadMs,
     failedReload: options.failedReload,
+    undelivered: options.undelivered,
     isQuiet: options.isQuiet,
     wal: () => ({ bytes: disk.state().logBytes, bytesWarn: LOG_BYTES_WARN }),
     certificates: () => [

@@ -25,6 +25,7 @@ import type { ReloadConfig } from '../flow/admin/reload-config.ts'
 import { createManageRetention } from '../flow/admin/retention/manage-retention.ts'
 import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
 import type { TokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
+import type { Unstored } from '../flow/admin/unstored.ts'
 import { createFeedTail, type FeedTail } from '../flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../flow/delivery/follow-feed.ts'
 import { commitStatsOf } from '../flow/history/commit-stats.ts'
@@ -72,6 +73,7 @@ export interface InternalApiPorts {
   readonly check: Check
   readonly tombstoneKey: TombstoneKeyKeeper
   readonly concerns: ReturnType<typeof openConcerns>
+  readonly unstored: Unstored
   /** Reloads the config; null: the config does not come from a file. */
   readonly reloadConfig: ReloadConfig | null
   readonly portal: {
@@ -162,10 +164,11 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   return { listener, feedSignal, forgetFeed: tail.forget }
 }
 
-function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, backups, concerns }: InternalApiPorts) {
+function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, backups, concerns, unstored }: InternalApiPorts) {
   const { clock, reads, write } = storage
   return createOverview({
     reads,
+    unstored,
     concerns,
     counts: reporting.counts,
     write,

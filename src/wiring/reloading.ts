@@ -7,6 +7,7 @@ import { sealedTexts } from '../domain/delivery/endpoint-keys.ts'
 import { TOMBSTONE_SEAL } from '../flow/admin/erasure/tombstone-key.ts'
 import type { Reloaded } from '../flow/admin/reload-config.ts'
 import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
+import type { Unstored } from '../flow/admin/unstored.ts'
 import type { Vault } from '../flow/delivery/vault.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
@@ -35,10 +36,9 @@ export interface ReloadPorts {
   readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
-  readonly write: Pick<WriteSide, 'recordOperatorEvent' | 'adjustRetention' | 'adjustErasure' | 'tombstoneKey'>
+  readonly write: Pick<WriteSide, 'adjustRetention' | 'adjustErasure' | 'tombstoneKey'>
   readonly clock: Pick<Clock, 'now'>
-  /** Called when an operator event was queued. */
-  readonly wakeDispatcher: () => void
+  readonly unstored: Pick<Unstored, 'write'>
   readonly log: Log
   /** Called with the new config when it is in effect. */
   readonly applied: (config: Config) => void
@@ -95,11 +95,8 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
     },
     async reloadFailed(problems) {
       ports.ended(problems.slice(0, PROBLEMS_TOLD))
-      await ports.write.recordOperatorEvent(
-        { event: 'reload_failed', replica: REPLICA.name, problems: problems.slice(0, PROBLEMS_TOLD) },
-        ports.clock.now(),
-      )
-      ports.wakeDispatcher()
+      const event = { event: 'reload_failed', replica: REPLICA.name, problems: problems.slice(0, PROBLEMS_TOLD) } as const
+      await ports.unstored.write({ kind: 'event', event, atMs: ports.clock.now() })
     },
   }
 }
@@ -127,8 +124,8 @@ async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPo
   )
 }
 
-/** Reports a reload to operators. If this fails, the failure is only logged, because the reload has already happened. */
-async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, reloaded: Reloaded, by: Actor): Promise<void> {
+/** Reports a reload to operators. */
+async function tellReloaded({ unstored, clock }: ReloadPorts, reloaded: Reloaded, by: Actor): Promise<void> {
   const nowMs = clock.now()
   const action: OperatorAction = {
     atMs: nowMs,
@@ -137,8 +134,5 @@ async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, 
     target: null,
     detail: { replica: REPLICA.name, ...reloaded },
   }
-  await write
-    .recordOperatorEvent({ event: 'reloaded', replica: REPLICA.name, ...reloaded }, nowMs, action)
-    .then(wakeDispatcher)
-    .catch((err: unknown) => log.warn({ err }, 'the reload of the config could not be stored'))
+  await unstored.write({ kind: 'event', event: { event: 'reloaded', replica: REPLICA.name, ...reloaded }, atMs: nowMs, action })
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createTallies, type Tallies } from '../flow/admin/overview/tallies.ts'
+import type { Unstored } from '../flow/admin/unstored.ts'
 import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import type { Closing } from './closing.ts'
@@ -9,8 +10,14 @@ import type { Storage } from './storage/opened-storage.ts'
 const FLUSH_MS = 10_000
 
 /** Begins to count events by the hour. */
-export function openTallies({ write, disk, clock }: Pick<Storage, 'write' | 'disk' | 'clock'>, closing: Closing, log: Log): Tallies {
+export function openTallies(
+  { write, disk, clock }: Pick<Storage, 'write' | 'disk' | 'clock'>,
+  unstored: Pick<Unstored, 'add'>,
+  closing: Closing,
+  log: Log,
+): Tallies {
   const tallies = createTallies({ write, process: randomUUID(), clock, freeBytes: () => disk.state().freeBytes })
+  unstored.add(() => tallies.unflushed().map((flush) => ({ kind: 'tallies', flush })))
   const flushing = startRepeating(
     () => tallies.flush().catch((err: unknown) => log.debug({ err }, 'cannot write the counts now; the relay tries again')),
     FLUSH_MS,

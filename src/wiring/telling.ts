@@ -2,7 +2,8 @@ import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import type { OtherClocks } from '../domain/admin/clock-record.ts'
 import { createTroubleWatch, type TroubleWatchPorts } from '../flow/admin/trouble-watch.ts'
-import type { Log } from '../flow/ports.ts'
+import type { Unstored } from '../flow/admin/unstored.ts'
+import type { Log, PostOperator } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import type { Certificates } from './certificates.ts'
 import type { Closing } from './closing.ts'
@@ -20,6 +21,8 @@ export interface TellingPorts {
   readonly otherClocks: () => OtherClocks
   readonly certificates: Pick<Certificates, 'shown'>
   readonly refused: TroubleWatchPorts['refused']
+  readonly unstored: Unstored
+  readonly postOperator: PostOperator
   /** Called when an operator event may have been queued. */
   readonly wakeDispatcher: () => void
   readonly closing: Closing
@@ -28,11 +31,12 @@ export interface TellingPorts {
 
 /** Begins to notify operators of events. */
 export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingPorts): void {
-  const { storage, carrier, certificates, wakeDispatcher, closing, log } = ports
+  const { storage, carrier, certificates, unstored, wakeDispatcher, closing, log } = ports
   const { write, clock, disk, replicas } = storage
   const watch = createTroubleWatch(
     {
       write,
+      unstored,
       otherClocks: ports.otherClocks,
       clock,
       log,
@@ -58,5 +62,9 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
       () => work().catch((err: unknown) => log.debug({ err }, 'notifying operators or deleting old events failed; the relay tries again')),
       everyMs,
     )
-  for (const repeated of [often(watch, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
+  const look = async () => {
+    await watch()
+    await unstored.retry(ports.postOperator)
+  }
+  for (const repeated of [often(look, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
 }

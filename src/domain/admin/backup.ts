@@ -150,6 +150,15 @@ const stateSchema = z.object({
   failing: z.object({ sinceMs: z.number(), reason: z.string() }).nullable(),
 })
 
+/** `failure` null: the backup was made, or an operator has cancelled it. */
+export function stateAfterBackup(
+  before: BackupState,
+  { made, failure, nowMs }: { readonly made: MadeBackup | null; readonly failure: string | null; readonly nowMs: number },
+): BackupState {
+  if (made !== null) return { last: made, failing: null }
+  return failure === null ? before : { ...before, failing: { sinceMs: before.failing?.sinceMs ?? nowMs, reason: failure } }
+}
+
 /** A text that cannot be parsed counts as a state without backups. */
 export function parseBackupState(text: string): BackupState {
   try {

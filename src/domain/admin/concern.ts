@@ -1,4 +1,4 @@
-import { bytesText, countText, spanText } from '../amounts.ts'
+import { bytesText, counted, countText, spanText } from '../amounts.ts'
 import type { RefusedPushes } from '../ingest/refused-pushes.ts'
 import { EXPIRING_MS, type OwnCertificate } from './certificate.ts'
 import { judgeClock, PASS_LATE_MS, type Verdict } from './check.ts'
@@ -14,6 +14,7 @@ export const CONCERN_KINDS = [
   'role_missing',
   'clock_off',
   'open_files',
+  'deliveries_unwritten',
   'certificate_expiring',
   'reload_failed',
   'polls_behind',
@@ -40,7 +41,15 @@ export interface Concern {
 }
 
 /** The concerns of which somebody must know at once. All others can wait until the morning. */
-const URGENT: readonly ConcernKind[] = ['certificate_expired', 'keys_lost', 'pushes_unaccepted', 'role_missing', 'clock_off', 'open_files']
+const URGENT: readonly ConcernKind[] = [
+  'certificate_expired',
+  'keys_lost',
+  'pushes_unaccepted',
+  'role_missing',
+  'clock_off',
+  'open_files',
+  'deliveries_unwritten',
+]
 
 export function canConcernWait(kind: ConcernKind): boolean {
   return !URGENT.includes(kind)
@@ -50,6 +59,12 @@ export function canConcernWait(kind: ConcernKind): boolean {
 export interface WorkingBacklog {
   readonly endpoint: string
   readonly oldestAtMs: number | null
+}
+
+/** Since when the store fails the rounds of deliveries, and how many results of attempts are in memory only. */
+export interface Undelivered {
+  readonly sinceMs: number
+  readonly results: number
 }
 
 /** What the concerns are decided from. Times are epoch milliseconds. */
@@ -72,6 +87,8 @@ export interface ConcernFacts {
   /** Since when polls are made: not before the start, within quiet hours, or while they cannot be made for another reason that is told. */
   readonly pollsMadeFromMs: number
   readonly backlogs: readonly WorkingBacklog[]
+  /** Null: the store takes what was sent. */
+  readonly undelivered: Undelivered | null
   readonly wal: { readonly bytes: number; readonly bytesWarn: number }
   /** How old the backups are; null: none are scheduled, or that they fail is told. */
   readonly backups: Verdict | null
@@ -87,6 +104,8 @@ const TAKEN_WITHIN_MS = 10_000
 /** So much later than due, or than polls are made again, a poll is late. */
 export const POLL_LATE_MS = HOUR_MS
 const WAITS_LONG_MS = 15 * MINUTE_MS
+/** A lock of another program, or a restart of the database, may last some seconds. */
+const UNWRITTEN_MS = 5000
 /** With this many refused pushes and none accepted, it is hardly a stranger who sends them. */
 const REFUSED_MANY = 20
 const UNACCEPTED_MS = 30 * MINUTE_MS
@@ -102,6 +121,7 @@ export function concernsOf(facts: ConcernFacts, nowMs: number): readonly Concern
     ...ofRoles(facts, nowMs),
     ...ofClock(facts),
     ...ofVerdict('open_files', 'Too few files may be open', facts.openFiles),
+    ...ofUndelivered(facts, nowMs),
     ...ofReload(facts),
     ...ofPolls(facts, nowMs),
     ...facts.backlogs.flatMap((one) => ofBacklog(one, nowMs)),
@@ -192,6 +212,24 @@ function ofClock({ carrierAheadMs }: ConcernFacts): readonly Found[] {
   if (state !== 'failed') return []
   return [
     { kind: 'clock_off', title: 'The clock is wrong', sinceMs: null, evidence: [message], todo: ['Then look again: parcel-relay check.'] },
+  ]
+}
+
+function ofUndelivered({ undelivered }: ConcernFacts, nowMs: number): readonly Found[] {
+  if (undelivered === null || nowMs - undelivered.sinceMs < UNWRITTEN_MS) return []
+  const { sinceMs, results } = undelivered
+  return [
+    {
+      kind: 'deliveries_unwritten',
+      title: 'Events to webhooks wait: the store cannot be written',
+      sinceMs,
+      evidence: [
+        results === 0
+          ? 'The next events cannot be taken from the store. None is lost.'
+          : `${counted(results, 'attempt has', 'attempts have')} ended, and the results cannot be written down, so nothing more is sent. None is lost; what was sent may be sent again, under the same id.`,
+      ],
+      todo: ['Mend the store: another problem, the log or /readyz says what it lacks. Then they go on by themselves.'],
+    },
   ]
 }
 

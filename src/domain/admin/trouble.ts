@@ -34,6 +34,9 @@ export interface TroubleEnded {
   readonly nowMs: number
 }
 
+/** The subjects of the troubles of the store's disk: below twice the limit, and below the limit. */
+export const DISK_SUBJECTS = { low: 'disk', full: 'disk full' } as const
+
 /** The prefix of the subject for a certificate that is about to expire. */
 export const CERTIFICATE_SUBJECTS = 'certificate '
 

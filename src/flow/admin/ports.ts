@@ -48,8 +48,8 @@ export interface AdminWrites {
   /** Makes `copyStore` reject. */
   stopCopy(): Promise<void>
   backupState(): Promise<BackupState>
-  /** Saves the result of a backup, ends its job, and notifies operators if backups begin to fail or work again. `isTold`: operators were notified. */
-  endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
+  /** Saves the result of a backup, ends its job, and notifies operators if backups begin to fail or work again. Returns whether it notified them. */
+  endBackup(end: BackupEnd & Posted): Promise<boolean>
   /** Notifies operators of new restores. Resolves with their number. */
   tellRestores(request: { readonly nowMs: number }): Promise<number>
   /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
@@ -57,9 +57,9 @@ export interface AdminWrites {
   /** Cancels a job. What it has done stays done. A job that has ended does not change. Null: there is no such job. */
   cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
   /** Stores an operator event, and the order (`action`) that caused it. Queues the event if the config names an endpoint for operator events. */
-  recordOperatorEvent(event: OperatorEvent, nowMs: number, action?: OperatorAction): Promise<void>
+  recordOperatorEvent(event: OperatorEvent, nowMs: number, given?: Audited & Posted): Promise<void>
   /** Notifies operators that a trouble has begun, unless they were notified of it before. Returns whether it notified them now. */
-  beginTrouble(begun: TroubleBegun & OfRole): Promise<boolean>
+  beginTrouble(begun: TroubleBegun & OfRole & Posted): Promise<boolean>
   /** Notifies operators that a trouble is over, if they were notified that it had begun. Returns whether it notified them now. */
   endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
   /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
@@ -111,6 +111,11 @@ export interface BackupEnd {
 /** Only the replica with this role may make the call; absent: any replica may. */
 interface OfRole {
   readonly ofRole?: 'poller' | 'janitor'
+}
+
+interface Posted {
+  /** Whether operators were told of the event before it could be stored. Then it is stored, and not queued for them. */
+  readonly isPosted?: boolean | undefined
 }
 
 /** The store as admin uses it inside one transaction; see `WriteTx`. */

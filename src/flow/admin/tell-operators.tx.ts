@@ -46,17 +46,17 @@ const TOLD_AT_ONCE = 500
  */
 export function createTellOperators(store: Transactions<TellTx>, tombstoneKey: () => Uint8Array | null): TellOperators {
   return {
-    recordOperatorEvent: (event, nowMs, action) =>
+    recordOperatorEvent: (event, nowMs, { action, isPosted } = {}) =>
       store.transaction(async (tx) => {
-        await recordOperatorEvent(tx, event, nowMs)
+        await recordOperatorEvent(tx, event, nowMs, isPosted)
         if (action !== undefined) tx.addAction(action)
       }),
 
-    beginTrouble: ({ subject, event, nowMs, ofRole }) =>
+    beginTrouble: ({ subject, event, nowMs, ofRole, isPosted }) =>
       store.transaction(
         async (tx) => {
           const hasBegun = await tx.beginTrouble(subject, nowMs)
-          if (hasBegun) await recordOperatorEvent(tx, event, nowMs)
+          if (hasBegun) await recordOperatorEvent(tx, event, nowMs, isPosted)
           return hasBegun
         },
         ofRole === undefined ? {} : { ofRole },

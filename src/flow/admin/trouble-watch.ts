@@ -1,11 +1,12 @@
 import { EXPIRING_MS } from '../../domain/admin/certificate.ts'
 import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts'
 import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
-import { CERTIFICATE_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/trouble.ts'
+import { CERTIFICATE_SUBJECTS, DISK_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import { failureCode } from '../../domain/polling/carrier-failure-words.ts'
 import type { Clock, Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
+import type { Unstored } from './unstored.ts'
 
 export interface ShownCertificate {
   readonly listener: string
@@ -13,7 +14,8 @@ export interface ShownCertificate {
 }
 
 export interface TroubleWatchPorts {
-  readonly write: Pick<WriteSide, 'beginTrouble' | 'endTrouble' | 'lookAtClock'>
+  readonly write: Pick<WriteSide, 'endTrouble' | 'lookAtClock'>
+  readonly unstored: Pick<Unstored, 'write' | 'sinceMs' | 'drop'>
   readonly otherClocks: () => OtherClocks
   readonly carrier: () => CarrierState
   /** Free bytes on the disk of the store; infinity: the store is on a server, or the disk was not measured yet. */
@@ -59,27 +61,21 @@ interface Finding {
  * never rejects. If a change could not be stored, the next call tries again, even if the trouble is over by then.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
-  const { write, clock, log, wake } = ports
+  const { write, unstored, clock, log, wake } = ports
   /** For each subject, whether the store holds a trouble of it, as far as this replica knows. */
   const known = new Map<string, Standing>()
-  /** Troubles whose beginning could not be stored yet. They are stored with their true beginning, even if they are over by then. */
-  const unstored = new Map<string, Parameters<WriteSide['beginTrouble']>[0]>()
   const lookAtCarrier = createCarrierLook(ports)
   const lookAtDisk = createDiskLook(ports, options)
   const lookAtClock = createClockLook(ports)
 
   async function tell({ standing, subject, begun, ended, ofRole }: Finding): Promise<void> {
     const common = { subject, nowMs: clock.now(), ...(ofRole === undefined ? {} : { ofRole }) }
-    if (standing === 'trouble' && known.get(subject) !== standing && !unstored.has(subject))
-      unstored.set(subject, { ...common, event: begun })
-    const beginning = unstored.get(subject)
-    if (beginning !== undefined) {
-      const isTold = await write.beginTrouble(beginning)
-      unstored.delete(subject)
-      known.set(subject, 'trouble')
-      if (isTold) wake()
+    if (standing === 'trouble' && known.get(subject) !== standing) {
+      known.set(subject, standing)
+      await unstored.write({ kind: 'trouble', begun: { ...common, event: begun } })
     }
-    if (standing !== 'well' || known.get(subject) === standing || ended === null) return
+    // A beginning that is not stored yet is stored first, with its true time, even if the trouble is over by then.
+    if (standing !== 'well' || known.get(subject) === standing || ended === null || unstored.sinceMs(subject) !== null) return
     const isTold = await write.endTrouble({ ...common, event: ended })
     known.set(subject, standing)
     if (isTold) wake()
@@ -92,7 +88,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
     if (!isPoller)
       for (const { subject } of ofCarrier) {
         known.delete(subject)
-        unstored.delete(subject)
+        unstored.drop(subject)
       }
     const findings = [...(isPoller ? ofCarrier : []), ...(await lookAtDisk()), ...lookAtCertificates(ports, options)]
     for (const finding of findings)
@@ -179,13 +175,13 @@ function createDiskLook({ freeBytes, refused, clock }: TroubleWatchPorts, { free
     const until = new Date(takenFromMs ?? clock.now()).toISOString()
     return [
       {
-        subject: 'disk full',
+        subject: DISK_SUBJECTS.full,
         standing,
         begun: { event: 'disk_full', ...room },
         ended: { event: 'disk_usable', freeBytes: free, until },
       },
       {
-        subject: 'disk',
+        subject: DISK_SUBJECTS.low,
         standing: standingOf(isDiskLow(room), ROOM_AT),
         begun: { event: 'disk_low', ...room },
         ended: { event: 'disk_recovered', freeBytes: free },

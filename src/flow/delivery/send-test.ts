@@ -4,7 +4,7 @@ import type { Clock } from '../ports.ts'
 import type { OperatorMessageOf, RouteOf, SignerOf } from './dispatching/send-delivery.ts'
 import type { DeliverySender } from './ports.ts'
 
-export interface SendTestPorts {
+export interface SendOncePorts {
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
@@ -13,7 +13,19 @@ export interface SendTestPorts {
 }
 
 /** Makes one attempt to send these bytes to an endpoint, marked as a test, with the endpoint's current settings. Stores nothing. */
-export async function sendTest(state: EndpointState, body: Uint8Array, ports: SendTestPorts): Promise<AttemptResult> {
+export async function sendTest(state: EndpointState, body: Uint8Array, ports: SendOncePorts): Promise<AttemptResult> {
+  return await sendOnce(state, { webhookId: `test_${ports.clock.now()}`, body, headers: { 'relay-test': 'true' } }, ports)
+}
+
+interface Unqueued {
+  readonly webhookId: string
+  readonly body: Uint8Array
+  /** Further headers. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Makes one attempt to send what is no delivery, and so has no sequence. */
+export async function sendOnce(state: EndpointState, { webhookId, body, headers }: Unqueued, ports: SendOncePorts): Promise<AttemptResult> {
   const { sender, signerOf, routeOf, operatorMessage, clock } = ports
   const nowMs = clock.now()
   const route = routeOf(state)
@@ -22,6 +34,6 @@ export async function sendTest(state: EndpointState, body: Uint8Array, ports: Se
   if (message !== null) return await sender.send({ url, ...message, route })
   const signer = await signerOf(state, nowMs)
   if (signer === null) return { kind: 'failed', reason: 'forbidden', detail: 'NO_KEY', durationMs: 0, answerStart: new Uint8Array() }
-  const headers = signer.headers({ webhookId: `test_${nowMs}`, sequence: 0, previousSequence: 0, body }, nowMs)
-  return await sender.send({ url, headers: { ...headers, 'relay-test': 'true' }, body, route })
+  const signed = signer.headers({ webhookId, sequence: 0, previousSequence: 0, body }, nowMs)
+  return await sender.send({ url, headers: { ...signed, ...headers }, body, route })
 }

@@ -5,9 +5,9 @@ import { shownTest } from '../../domain/delivery/shown-again.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import { type EnableOperator, operatorState } from './enable-operator.ts'
-import { type SendTestPorts, sendTest } from './send-test.ts'
+import { type SendOncePorts, sendTest } from './send-test.ts'
 
-export interface TestOperatorPorts extends SendTestPorts {
+export interface TestOperatorPorts extends SendOncePorts {
   readonly reads: Pick<ReadSide, 'listEndpoints'>
   readonly write: Pick<WriteSide, 'recordAction'>
   readonly enable: EnableOperator['enable']

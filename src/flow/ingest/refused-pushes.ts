@@ -13,6 +13,8 @@ export interface RefusedPushesKeeper {
   troubleBegins(): void
   /** Saves what has changed since the last call. Rejects if the store fails; the next call then saves these changes too. */
   save(): Promise<void>
+  /** What the last call of `save` could not save, as it is now; null: nothing. */
+  unsaved(): Parameters<WriteSide['saveRefused']>[0] | null
   /** The spells of refused pushes, the newest first. */
   list(): Promise<readonly RefusedPushes[]>
 }
@@ -29,6 +31,8 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
   let own: readonly RefusedPushes[] = []
   let saved = own
   let endedBeforeMs = Number.NEGATIVE_INFINITY
+  let hasFailed = false
+  const requestOf = (spells: readonly RefusedPushes[]) => ({ spells: spells.map((spell) => ({ ...spell, process })), nowMs: clock.now() })
   return {
     note(outcome, count) {
       const cause = refusedCauseOf(outcome)
@@ -43,9 +47,16 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
     async save() {
       const saving = own
       if (saving === saved) return
-      await write.saveRefused({ spells: saving.map((spell) => ({ ...spell, process })), nowMs: clock.now() })
-      saved = saving
+      try {
+        await write.saveRefused(requestOf(saving))
+        saved = saving
+        hasFailed = false
+      } catch (error) {
+        hasFailed = true
+        throw error
+      }
     },
+    unsaved: () => (hasFailed ? requestOf(own) : null),
     async list() {
       const stored = await reads.listRefused()
       // Take the spells of this process from memory, because they may not be saved yet.

@@ -8,7 +8,7 @@ export const FOLDER_MODE = 0o700
 const OTHERS = 0o077
 
 /** Suffixes of the store's files. SQLite creates its own with the mode of the database. */
-export const STORE_SUFFIXES = ['', '-wal', '-shm', '-journal', '.marker', '.key', '.lock', '.tombstones']
+export const STORE_SUFFIXES = ['', '-wal', '-shm', '-journal', '.marker', '.key', '.lock', '.tombstones', '.unstored']
 
 /** Creates an empty file that only its owner can read, whatever the umask. Leaves an existing file as it is. */
 export function makeFile(path: string): void {

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
 import { type ManageBackups, type ManageBackupsPorts, openManageBackups } from '../../flow/admin/backups/manage-backups.ts'
+import type { Unstored } from '../../flow/admin/unstored.ts'
 import type { Log } from '../../flow/ports.ts'
 import { nameKey } from '../../ops/vault.ts'
 import { VERSION } from '../../package-files.ts'
@@ -15,7 +16,7 @@ export interface BackupsPorts {
   readonly storage: Pick<Storage, 'path' | 'write' | 'reads' | 'disk' | 'clock'>
   /** The path of the file with the key that the relay makes. It may not exist. */
   readonly keyFile: string
-  readonly wakeDispatcher: () => void
+  readonly unstored: Pick<Unstored, 'write'>
   readonly closing: Closing
   readonly log: Log
 }
@@ -30,7 +31,7 @@ export interface Backups {
 
 /** Assembles the part that makes backups of the store: on request and by the schedule. */
 export async function openBackups(config: Config, ports: BackupsPorts): Promise<Backups> {
-  const { storage, keyFile, wakeDispatcher, closing, log } = ports
+  const { storage, keyFile, unstored, closing, log } = ports
   const { write, reads, disk, clock } = storage
   const isFile = config.store.engine === 'sqlite'
   const copy = `${storage.path}.backup`
@@ -50,7 +51,7 @@ export async function openBackups(config: Config, ports: BackupsPorts): Promise<
     trouble: disk.trouble,
     clock,
     pause: (ms) => sleep(ms, undefined, { ref: false }),
-    wake: wakeDispatcher,
+    unstored,
     log,
   } satisfies ManageBackupsPorts)
   closing.add(() => manage.stop())

@@ -10,16 +10,17 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
 import { createManageJobs, type ManageJobs } from '../../flow/admin/jobs/manage-jobs.ts'
 import type { Membership } from '../../flow/admin/replicas/membership.ts'
-import type { DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
+import type { Dispatcher, DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import { createEnableOperator, type EnableOperator } from '../../flow/delivery/enable-operator.ts'
 import { createFilterWarnings, describeWarning } from '../../flow/delivery/filter-warnings.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
+import { createPostOperator } from '../../flow/delivery/post-operator.ts'
 import { createTestOperator, type TestOperator } from '../../flow/delivery/test-operator.ts'
 import type { Vault } from '../../flow/delivery/vault.ts'
-import type { Clock, Log, Meter } from '../../flow/ports.ts'
+import type { Clock, Log, Meter, PostOperator } from '../../flow/ports.ts'
 import type { ReadSide } from '../../flow/read-side.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
 import { VERSION } from '../../package-files.ts'
@@ -108,6 +109,9 @@ export interface Delivery {
   readonly manageJobs: ManageJobs
   readonly testOperator: TestOperator
   readonly enableOperator: EnableOperator['enable']
+  readonly postOperator: PostOperator
+  /** See `Dispatcher`. */
+  readonly unwritten: Dispatcher['unwritten']
   /** `list`: every endpoint and how to reach it. `make`: connects as for a delivery, but sends nothing. */
   readonly connections: EndpointConnections
   /** Starts sending. Call it after `ownPorts` can list the relay's ports. */
@@ -190,6 +194,8 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     }),
     testOperator: createTestOperator({ ...ports, sender, signerOf, routeOf, operatorMessage, enable: enableOperator }),
     enableOperator,
+    postOperator: createPostOperator({ ...ports, sender, signerOf, routeOf, operatorMessage, delivers: replicas.delivers }, { relayId }),
+    unwritten: dispatching.unwritten,
     connections: { list: async () => (await ports.reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
     start() {
       dispatching.start()

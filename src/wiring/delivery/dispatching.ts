@@ -1,4 +1,9 @@
-import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
+import {
+  createDispatcher,
+  type Dispatcher,
+  type DispatcherOptions,
+  type DispatcherPorts,
+} from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
 import { startWorker } from '../../runtime/worker.ts'
 
@@ -16,6 +21,7 @@ export interface Dispatching {
   /** See `Dispatcher`. */
   drained(endpointId: string): Promise<void>
   lapsed(): void
+  unwritten: Dispatcher['unwritten']
   /** Stops sending: begins no new attempts, ends the running ones by `interrupt`, and stores their results. */
   stop(interrupt: () => Promise<void>): Promise<void>
 }
@@ -59,6 +65,7 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
       await drained
     },
     lapsed: dispatcher.lapsed,
+    unwritten: dispatcher.unwritten,
     async stop(interrupt) {
       await worker.stop()
       // Stop the dispatcher before the interrupt. Otherwise each attempt that ends would begin the next one.

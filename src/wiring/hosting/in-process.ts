@@ -22,7 +22,7 @@ import { openReceiveSide, type Receiver, receiveSettingsOf } from './receive-sid
  */
 const BATCHES_AT_ONCE = 3
 
-interface HostedInProcess extends Omit<Storage, 'path' | 'disk' | 'endWriting' | 'threads'> {
+interface HostedInProcess extends Omit<Storage, 'path' | 'disk' | 'unstoredFile' | 'endWriting' | 'threads'> {
   readonly shared: SharedStore
 }
 

@@ -1,4 +1,5 @@
 import type { Membership } from '../../flow/admin/replicas/membership.ts'
+import type { UnstoredItems } from '../../flow/admin/unstored.ts'
 import type { SharedFlights } from '../../flow/history/ports.ts'
 import type { SharedCarrier } from '../../flow/polling/ports.ts'
 import type { SharedModel } from '../../flow/polling/shared-model.ts'
@@ -28,6 +29,8 @@ export interface Storage {
   readonly path: string
   readonly reads: ReadSide
   readonly disk: DiskWatch
+  /** A file beside the store for what cannot be stored; null: the store is on a server. */
+  readonly unstoredFile: UnstoredItems | null
   readonly write: Omit<WriteSide, 'record'>
   /** Refuses all further writes. Resolves when everything that was accepted before is stored. */
   readonly endWriting: () => Promise<void>

@@ -10,6 +10,7 @@ import { sqlite } from '../../store/sqlite/engine.ts'
 import { followLinks } from '../../store/sqlite/identity.ts'
 import { sqliteMoves } from '../../store/sqlite/moving/moves.ts'
 import { permissionWarnings } from '../../store/sqlite/permissions.ts'
+import { openUnstoredFile } from '../../store/sqlite/unstored-file.ts'
 import type { Closing } from '../closing.ts'
 import { hostInProcess } from '../hosting/in-process.ts'
 import { startThreads, type Threads } from '../hosting/threads.ts'
@@ -76,6 +77,7 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     path,
     reads,
     disk,
+    unstoredFile: openUnstoredFile(path),
     write: refuseWhenLost(writer.verbs, disk),
     shared: null,
     endWriting: createEndWriting(receiver, closeWriter),
@@ -120,6 +122,7 @@ async function openPostgresStorage(config: Config, url: string, log: Log, closin
     threads: null,
     path: nameDatabase(url),
     disk,
+    unstoredFile: null,
     write: refuseWhenLost(hosted.write, disk),
     endWriting: createEndWriting(hosted.receiver, closeWriter),
   }

@@ -2,52 +2,100 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { pushBody } from '../../support/history/builders.ts'
-import { receiverOfTest } from '../../support/network/webhook-receiver.ts'
+import { expectedSignature, receiverOfTest } from '../../support/network/webhook-receiver.ts'
+import { operatorOf } from '../../support/relay/manage.ts'
 import { push } from '../../support/relay/relay.ts'
 import { relayOfTest } from '../../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { fillUp, smallDisk } from '../../support/store/small-disk.ts'
 
+const OPS_KEY = 'the-key-of-the-operators-hook'
+const LONG = { timeout: 20_000 }
+
 async function startOnSmallDisk() {
   const disk = smallDisk(40)
-  const onCall = await receiverOfTest()
+  const [onCall, shop] = [await receiverOfTest(), await receiverOfTest()]
   const folder = temporaryFolder()
   const start = async () => {
     const sections = {
       store: `sqlite:${join(disk, 'relay.db')}`,
       limits: { freeSpaceMin: '8MB' },
       delivery: { schedule: ['200ms'], allowNetworks: ['127.0.0.0/8'] },
-      operator: { url: onCall.url, sharedKey: 'the-key-of-the-operators-hook' },
+      operator: { url: onCall.url, sharedKey: OPS_KEY },
     }
     const relay = await relayOfTest(sections, { folder })
     const statusOf = async (location: string) => (await push(relay.publicUrl, pushBody({ location }))).status
-    return { statusOf, lines: relay.lines }
+    const operate = await operatorOf(relay)
+    const problem = async (kind: string) => {
+      const { problems } = (await operate('GET', '/relay/overview')).body
+      return Array.isArray(problems) ? problems.find((one) => one.kind === kind) : undefined
+    }
+    return { ...relay, statusOf, operate, problem }
   }
-  const told = () => onCall.pushes.map(({ body }): Record<string, unknown> => JSON.parse(String(body)))
+  const told = (event: string) =>
+    onCall.pushes.map(({ body }): Record<string, unknown> => JSON.parse(String(body))).filter((one) => one.event === event)
   const toldOnce = async (event: string) => {
-    await expect.poll(() => told().filter((one) => one.event === event), { timeout: 20_000 }).toHaveLength(1)
-    return told().find((one) => one.event === event)
+    await expect.poll(() => told(event), LONG).toHaveLength(1)
+    return told(event)[0]
   }
-  return { disk, start, toldOnce }
+  return { disk, start, shop, onCall, told, toldOnce }
 }
 
-testWith('a small file system')('S5: a disk that was full at once is told once there is room, with when it was', async () => {
-  const { disk, start, toldOnce } = await startOnSmallDisk()
-  const { statusOf, lines } = await start()
+testWith('a small file system')('S5: a disk that is full at once is told while it is full, once, with when it began', async () => {
+  const { disk, start, onCall, told, toldOnce } = await startOnSmallDisk()
+  const { statusOf, operate, problem } = await start()
   expect(await statusOf('before')).toBe(200)
   const fullFrom = Date.now()
   const ballast = fillUp(disk)
-  await expect.poll(() => statusOf('while it is full'), { timeout: 20_000 }).toBe(503)
-  // The relay has noticed it and could not store it.
-  await expect.poll(() => JSON.stringify(lines), { timeout: 20_000 }).toContain('"subject":"disk full"')
-  const fullUntil = Date.now()
-  rmSync(ballast)
   const began = await toldOnce('disk_full')
-  const ended = await toldOnce('disk_usable')
+  await toldOnce('disk_low')
   const beganMs = Date.parse(String(began?.at))
-  expect(Date.parse(String(ended?.since))).toBe(beganMs)
   expect(beganMs).toBeGreaterThanOrEqual(fullFrom)
-  expect(beganMs).toBeLessThanOrEqual(fullUntil)
-  expect(ended?.refused).toBeGreaterThan(0)
+  expect(beganMs).toBeLessThanOrEqual(Date.now())
+  const [{ body, headers } = { body: Buffer.of(), headers: {} }] = onCall.pushes
+  expect(headers).toMatchObject({ 'x-service-hmac-sha256': expectedSignature(body, OPS_KEY), 'relay-sequence': '0' })
+  expect(headers['webhook-id']).toMatch(/_disk_full_/)
+  expect(await problem('disk_full')).toMatchObject({ since: began?.at })
+  expect(await statusOf('while it is full')).toBe(503)
+
+  rmSync(ballast)
+  const ended = await toldOnce('disk_usable')
+  await toldOnce('disk_recovered')
+  expect(ended).toMatchObject({ since: began?.at, refused: 1 })
+  const { events } = (await operate('GET', '/relay/operator-events')).body
+  expect(events).toContainEqual(expect.objectContaining({ event: 'disk_full', at: began?.at }))
+  expect([told('disk_full').length, told('disk_low').length]).toEqual([1, 1])
+})
+
+testWith('a small file system')('S5: what was refused at a full disk is known to the last push after a stop at it', async () => {
+  const { disk, start, told, toldOnce } = await startOnSmallDisk()
+  const first = await start()
+  expect(await first.statusOf('before')).toBe(200)
+  const ballast = fillUp(disk)
+  await toldOnce('disk_full')
+  for (let at = 0; at < 28; at++) expect(await first.statusOf(`refused ${at}`)).toBe(503)
+  await first.stop()
+  rmSync(ballast)
+  const { operate } = await start()
+  expect((await operate('GET', '/relay/overview')).body.pushes).toMatchObject({ refused: [{ cause: 'not_stored', count: 28 }] })
+  expect(await toldOnce('disk_usable')).toMatchObject({ refused: 28 })
+  const { body } = await operate('GET', '/relay/tallies?kind=pushes')
+  expect(JSON.stringify(body)).toContain('"storage_unavailable":28')
+  expect(told('disk_full')).toHaveLength(1)
+})
+
+testWith('a small file system')('S5: at a disk without a free byte, status says that webhooks wait, and they go on', async () => {
+  const { disk, start, shop } = await startOnSmallDisk()
+  const { statusOf, operate, problem } = await start()
+  const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: shop.url })
+  shop.answer(() => 500)
+  expect(await statusOf('before')).toBe(200)
+  await expect.poll(() => shop.pushes.length).toBeGreaterThan(0)
+  const ballast = fillUp(disk)
+  await expect.poll(() => problem('deliveries_unwritten'), LONG).toMatchObject({ severity: 'problem', since: expect.any(String) })
+  shop.answer(() => 200)
+  rmSync(ballast)
+  await expect.poll(async () => (await operate('GET', `/relay/endpoints/${String(body.id)}`)).body, LONG).toMatchObject({ waiting: 0 })
+  expect(await problem('deliveries_unwritten')).toBeUndefined()
 })

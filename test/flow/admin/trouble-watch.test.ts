@@ -1,13 +1,22 @@
 import { expect, test } from 'vitest'
 import type { ClockDoubt } from '../../../src/domain/admin/clock-record.ts'
 import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
+import { StorageFailure } from '../../../src/domain/errors.ts'
 import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 import { createTroubleWatch } from '../../../src/flow/admin/trouble-watch.ts'
+import { createUnstored } from '../../../src/flow/admin/unstored.ts'
 import { CARRIER } from '../../support/network/carrier-state.ts'
 import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
 const MB = 1024 * 1024
+
+const NO_WRITES = {
+  recordOperatorEvent: async () => undefined,
+  endBackup: async () => false,
+  saveRefused: async () => undefined,
+  addTallies: async () => undefined,
+}
 
 const well: CarrierState = { ...CARRIER, lastAnswerAtMs: NOON }
 const failing: CarrierState = {
@@ -37,18 +46,31 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
     return change
   }
   let wakes = 0
-  const look = createTroubleWatch(
+  const wake = () => void wakes++
+  const clock = { now: () => NOON + ms, monotonic: () => ms }
+  const { log } = createLogBook()
+  const unstored = createUnstored({
+    write: {
+      ...NO_WRITES,
+      async beginTrouble({ subject, event, nowMs }) {
+        if (seen.isFull) throw new StorageFailure('the store is full')
+        const isNew = !troubles.has(subject)
+        if (isNew) beganMs.set(event.event, nowMs - NOON)
+        troubles.add(subject)
+        return note(event, isNew)
+      },
+    },
+    file: null,
+    clock,
+    log,
+    wake,
+  })
+  const watch = createTroubleWatch(
     {
+      unstored,
       write: {
-        async beginTrouble({ subject, event, nowMs }) {
-          if (seen.isFull) throw new Error('the store is full')
-          const isNew = !troubles.has(subject)
-          if (isNew) beganMs.set(event.event, nowMs - NOON)
-          troubles.add(subject)
-          return note(event, isNew)
-        },
         async endTrouble({ subject, event }) {
-          if (seen.isFull) throw new Error('the store is full')
+          if (seen.isFull) throw new StorageFailure('the store is full')
           return note(event, troubles.delete(subject))
         },
         lookAtClock: async () => seen.doubt,
@@ -64,9 +86,9 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
       },
       certificates: () => [{ listener: 'public', untilMs: seen.untilMs }],
       isPoller: () => seen.isPoller,
-      clock: { now: () => NOON + ms, monotonic: () => ms },
-      log: createLogBook().log,
-      wake: () => void wakes++,
+      clock,
+      log,
+      wake,
     },
     { freeBytesMin: 256 * MB, replica: 'one/1' },
   )
@@ -78,7 +100,10 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
     beganMs,
     counted,
     troubles,
-    look,
+    look: async () => {
+      await watch()
+      await unstored.retry()
+    },
     wakes: () => wakes,
     pass: (byMs: number) => {
       ms += byMs

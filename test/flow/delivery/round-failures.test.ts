@@ -6,8 +6,9 @@ function open() {
   const { log, lines } = createLogBook()
   const lease = new AbortController()
   let term = 0
+  let nowMs = 100
   const held = { term: () => term, signal: () => lease.signal }
-  const failures = createRoundFailures({ log, clock: { monotonic: () => 0 }, held })
+  const failures = createRoundFailures({ log, clock: { now: () => nowMs++, monotonic: () => 0 }, held })
   const shown = () => lines.filter(({ level }) => level !== 'debug').map(({ level, message }) => [level, message])
   const lose = () => {
     term += 1
@@ -32,6 +33,17 @@ test('failed rounds log an error once, and say if they had results to save', asy
     ['error', 'the results of deliveries could not be written down; retrying'],
     ['error', 'the next deliveries could not be read; retrying'],
   ])
+})
+
+test('since when rounds fail because of the store is known until one succeeds', async () => {
+  const { failures, fail, lose } = open()
+  await fail(1, lose)
+  expect(failures.sinceMs()).toBe(null)
+  await fail(1)
+  await fail(0)
+  expect(failures.sinceMs()).toBe(100)
+  await failures.run(1, async () => 'done')
+  expect(failures.sinceMs()).toBe(null)
 })
 
 test('a round that fails because the lease expired logs one warning', async () => {

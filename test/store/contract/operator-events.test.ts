@@ -25,6 +25,20 @@ const task = {
 } as const
 
 describe.each(engines)('operator events on $name', (engine) => {
+  test('that were posted before they could be stored are listed, and not queued', async () => {
+    const { writes, reads, told } = await open(engine)
+    await writes.syncEndpoints([], NOON, 'https://ops.example')
+    const waiting = async () =>
+      (await reads.listDeliveries({ endpointId: null, state: null, parcelId: null, before: null, limit: 10 })).deliveries.length
+    const disk = { event: 'disk_full', freeBytes: 0, freeBytesMin: 9 } as const
+    expect(await writes.beginTrouble({ subject: 'disk full', event: disk, nowMs: NOON, isPosted: true })).toBe(true)
+    await writes.recordOperatorEvent(refused, NOON, { isPosted: true })
+    await writes.endBackup({ jobId: null, name: 'nightly', nowMs: NOON, made: null, failure: 'no room', isPosted: true })
+    expect([await told(), await waiting()]).toMatchObject([[disk, refused, { event: 'backup_failed', backup: 'nightly' }], 0])
+    await writes.recordOperatorEvent(refused, NOON)
+    expect(await waiting()).toBe(1)
+  })
+
   test('are listed newest first, in pages, each once', async () => {
     const { writes, reads } = await open(engine)
     for (const minute of [0, 1, 1, 1, 2]) await writes.recordOperatorEvent(minute === 2 ? lossy : refused, NOON + minute * MINUTE_MS)

@@ -7,7 +7,11 @@ import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-function overviewOf({ reads, writes, now }: Awaited<ReturnType<typeof openStore>>, disk: DiskRoom | null) {
+function overviewOf(
+  { reads, writes, now }: Awaited<ReturnType<typeof openStore>>,
+  disk: DiskRoom | null,
+  unstored = new Map<string, number>(),
+) {
   return createOverview({
     reads,
     write: writes,
@@ -16,6 +20,7 @@ function overviewOf({ reads, writes, now }: Awaited<ReturnType<typeof openStore>
     otherClocks: () => ({ carrierAheadMs: null, machineAheadMs: null }),
     readiness: async () => ({ ready: true, reasons: [] }),
     disk: () => disk,
+    unstored: { sinceMs: (subject) => unstored.get(subject) ?? null },
     readTraffic: createReadTraffic({ reads, clock: { now } }),
     listReplicas: async () => [],
     backups: () => ({ failing: null, last: null }),
@@ -41,7 +46,8 @@ test.each(engines)('a situation has the missed pushes of each hour of the last d
 test.each(engines)('a full disk is full since its last event, not since a trouble that has ended, on $name', async (engine) => {
   const store = await openStore(NOON, engine)
   const room = { freeBytes: 5, freeBytesMin: 10 }
-  const { read } = overviewOf(store, { ...room, totalBytes: 100, storeBytes: 1, path: '/data/relay.db' })
+  const unstored = new Map<string, number>()
+  const { read } = overviewOf(store, { ...room, totalBytes: 100, storeBytes: 1, path: '/data/relay.db' }, unstored)
   const { beginTrouble, endTrouble } = store.writes
   const began = { event: 'disk_full', ...room } as const
   expect(await read()).toMatchObject({ diskSinceMs: null })
@@ -52,4 +58,6 @@ test.each(engines)('a full disk is full since its last event, not since a troubl
   expect(await read()).toMatchObject({ diskSinceMs: null })
   await beginTrouble({ subject: 'disk full', event: began, nowMs: NOON + 5000 })
   expect(await read()).toMatchObject({ diskSinceMs: NOON + 5000 })
+  unstored.set('disk full', NOON + 9000)
+  expect(await read()).toMatchObject({ diskSinceMs: NOON + 9000 })
 })

@@ -70,9 +70,13 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     }
     const refused = createRefusedPushes({ write: { saveRefused }, reads, process: 'one', clock: { now } })
     refused.note('storage_unavailable', 4)
+    expect(refused.unsaved()).toBe(null)
     await expect(refused.save()).rejects.toThrow('the disk is full')
+    refused.note('storage_unavailable', 1)
+    expect(refused.unsaved()).toMatchObject({ spells: [{ process: 'one', count: 5 }] })
     isDown = false
     await refused.save()
-    expect(await createRefusedPushes({ write: writes, reads, process: 'two', clock: { now } }).list()).toMatchObject([{ count: 4 }])
+    expect(refused.unsaved()).toBe(null)
+    expect(await createRefusedPushes({ write: writes, reads, process: 'two', clock: { now } }).list()).toMatchObject([{ count: 5 }])
   })
 })

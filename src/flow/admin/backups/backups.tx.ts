@@ -1,4 +1,11 @@
-import { BACKUP_STATE, BACKUP_WAS_STOPPED, type BackupState, NO_BACKUPS, parseBackupState } from '../../../domain/admin/backup.ts'
+import {
+  BACKUP_STATE,
+  BACKUP_WAS_STOPPED,
+  type BackupState,
+  NO_BACKUPS,
+  parseBackupState,
+  stateAfterBackup,
+} from '../../../domain/admin/backup.ts'
 import { UNENDED_MAX } from '../../../domain/admin/job.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
@@ -36,10 +43,10 @@ export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier
     backupState: () => store.transaction(loadState),
     endBackup: (end) =>
       store.transaction(async (tx) => {
-        const state = stateAfter(await loadState(tx), end)
+        const state = stateAfterBackup(await loadState(tx), end)
         await tx.saveSetting(BACKUP_STATE, new TextEncoder().encode(JSON.stringify(state)))
         if (end.jobId !== null) await endJob(tx, end.jobId, end)
-        return { state, isTold: await tell(tx, end) }
+        return await tell(tx, end)
       }),
     endLeftBackups: (nowMs) =>
       store.transaction(async (tx) => {
@@ -54,11 +61,6 @@ async function loadState(tx: Pick<BackupTx, 'loadSetting'>): Promise<BackupState
   return kept === null ? NO_BACKUPS : parseBackupState(new TextDecoder().decode(kept))
 }
 
-function stateAfter(before: BackupState, { made, failure, nowMs }: BackupEnd): BackupState {
-  if (made !== null) return { last: made, failing: null }
-  return failure === null ? before : { ...before, failing: { sinceMs: before.failing?.sinceMs ?? nowMs, reason: failure } }
-}
-
 /** Ends the job of a backup. If an operator has cancelled the job, it stays cancelled. */
 async function endJob(tx: JobsTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
   const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
@@ -66,10 +68,10 @@ async function endJob(tx: JobsTx, jobId: number, { made, failure, nowMs }: Pick<
   await tx.saveJob({ ...job, state: made === null ? 'failed' : 'done', failure, endedAtMs: nowMs }, nowMs)
 }
 
-async function tell(tx: TellTx, { made, failure, name, nowMs }: BackupEnd): Promise<boolean> {
+async function tell(tx: TellTx, { made, failure, name, nowMs, isPosted }: Parameters<Backups['endBackup']>[0]): Promise<boolean> {
   if (failure !== null) {
     const hasBegun = await tx.beginTrouble(SUBJECT, nowMs)
-    if (hasBegun) await recordOperatorEvent(tx, { event: 'backup_failed', backup: name, reason: failure }, nowMs)
+    if (hasBegun) await recordOperatorEvent(tx, { event: 'backup_failed', backup: name, reason: failure }, nowMs, isPosted)
     return hasBegun
   }
   const sinceMs = made === null ? null : await tx.endTrouble(SUBJECT)

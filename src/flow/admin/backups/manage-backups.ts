@@ -7,6 +7,7 @@ import {
   namedAhead,
   nameProblem,
   scheduledName,
+  stateAfterBackup,
 } from '../../../domain/admin/backup.ts'
 import type { ErasureTrace } from '../../../domain/admin/erasure.ts'
 import { hasUnended, type Job, UNENDED_MAX } from '../../../domain/admin/job.ts'
@@ -18,6 +19,7 @@ import { describeFailure } from '../../../domain/system-reason.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
+import type { Unstored } from '../unstored.ts'
 import type { BackupFolder, BackupOrder, PlacedBackup } from './backup-ports.ts'
 import { ON_A_SERVER } from './backups.tx.ts'
 
@@ -40,7 +42,7 @@ export interface CopyRoom {
 export interface ManageBackupsPorts {
   readonly write: Pick<
     WriteSide,
-    'relayId' | 'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'
+    'relayId' | 'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endLeftBackups'
   >
   readonly reads: Pick<ReadSide, 'listJobs'>
   /** The folder of backups; null: the store is on a database server, which has its own tools for backups. */
@@ -53,8 +55,7 @@ export interface ManageBackupsPorts {
   readonly trouble: () => unknown
   readonly clock: Pick<Clock, 'now'>
   readonly pause: (ms: number) => Promise<unknown>
-  /** Called after an event for operators was stored, to send it at once. */
-  readonly wake: () => void
+  readonly unstored: Pick<Unstored, 'write'>
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
@@ -240,7 +241,7 @@ interface BackupRecord {
   end(backup: Running, made: MadeBackup | null, failure: string | null): Promise<void>
 }
 
-async function openRecord({ write, folder, clock, wake, log }: ManageBackupsPorts): Promise<BackupRecord> {
+async function openRecord({ write, folder, clock, unstored, log }: ManageBackupsPorts): Promise<BackupRecord> {
   let state = folder === null ? NO_BACKUPS : await write.backupState()
   let failures = 0
   return {
@@ -251,13 +252,10 @@ async function openRecord({ write, folder, clock, wake, log }: ManageBackupsPort
         failures += 1
         log.error({ backup: name, job: jobId, reason: failure }, 'a backup could not be made; the relay goes on without it')
       }
-      try {
-        const ended = await write.endBackup({ jobId, name, nowMs: clock.now(), made, failure })
-        state = ended.state
-        if (ended.isTold) wake()
-      } catch (err) {
-        log.error({ err, backup: name }, 'the result of a backup could not be written down')
-      }
+      const end = { jobId, name, nowMs: clock.now(), made, failure }
+      const event = failure === null || state.failing !== null ? null : { event: 'backup_failed' as const, backup: name, reason: failure }
+      state = stateAfterBackup(state, end)
+      await unstored.write({ kind: 'backup', end, event })
     },
   }
 }

@@ -10,7 +10,7 @@ export type Seen = Omit<Glance, 'counts' | 'concerns'>
 /** What is costly to look at: it reads files or many rows. */
 type Costly = Pick<ConcernFacts, 'keys' | 'openFiles' | 'backups' | 'storage'>
 
-export interface ConcernsPorts extends Pick<Quick, 'certificates' | 'failedReload' | 'wal' | 'carrierAheadMs'> {
+export interface ConcernsPorts extends Pick<Quick, 'certificates' | 'failedReload' | 'undelivered' | 'wal' | 'carrierAheadMs'> {
   readonly reads: Pick<ReadSide, 'listParcels' | 'listOldestWaiting' | 'retentionState'>
   /** Whether nothing is polled by schedule at a time. */
   readonly isQuiet: (nowMs: number) => boolean
@@ -65,6 +65,7 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
         replicas,
         certificates: ports.certificates(),
         failedReload: ports.failedReload(),
+        undelivered: ports.undelivered(),
         wal: ports.wal(),
         carrierAheadMs: clockDoubt === null ? ports.carrierAheadMs() : null,
         pollDueAtMs: facts.pollDueAtMs,

@@ -5,6 +5,7 @@ import { type DiskRoom, isDiskFull, isDiskLow } from '../../../domain/admin/disk
 import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../../domain/admin/replica.ts'
 import { totalOf } from '../../../domain/admin/tally.ts'
+import { DISK_SUBJECTS } from '../../../domain/admin/trouble.ts'
 import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
 import type { OperatorEvent, ToldEvent } from '../../../domain/delivery/operator-event.ts'
@@ -12,6 +13,7 @@ import type { RefusedPushes } from '../../../domain/ingest/refused-pushes.ts'
 import type { Carrier, Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
+import type { Unstored } from '../unstored.ts'
 import type { Seen } from './concerns.ts'
 import type { Readiness } from './readiness.ts'
 import type { Traffic } from './traffic.ts'
@@ -27,6 +29,7 @@ export interface OverviewPorts {
   readonly carrier: Pick<Carrier, 'state'>
   readonly readiness: () => Promise<Readiness>
   readonly disk: () => DiskRoom | null
+  readonly unstored: Pick<Unstored, 'sinceMs'>
   readonly readTraffic: () => Promise<Traffic>
   readonly listReplicas: () => Promise<readonly Replica[]>
   readonly backups: () => BackupState
@@ -82,6 +85,8 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
 
   const diskSince = async (room: DiskRoom | null): Promise<number | null> => {
     if (room === null || !isDiskLow(room)) return null
+    const unstoredMs = ports.unstored.sinceMs(isDiskFull(room) ? DISK_SUBJECTS.full : DISK_SUBJECTS.low)
+    if (unstoredMs !== null) return unstoredMs
     const [began, ended] = isDiskFull(room) ? (['disk_full', 'disk_usable'] as const) : (['disk_low', 'disk_recovered'] as const)
     const beganMs = await lastMs(began)
     // The trouble may be seen here before its event is written. The last event is then about an earlier trouble.

@@ -16,6 +16,8 @@ export interface Tallies {
   callMade(spender: CallSpender): void
   /** Stores the counts since the last call. If the store fails, `flush` rejects and keeps the counts for the next call. */
   flush(): Promise<void>
+  /** What the last call of `flush` could not store, as it is now, in the order in which it is stored; empty: nothing. */
+  unflushed(): readonly TallyFlush[]
 }
 
 export interface TalliesPorts {
@@ -38,6 +40,7 @@ export function createTallies({ write, process, freeBytes, clock }: TalliesPorts
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
   /** The last flush that was sent. It is sent again unchanged until the store answers. By its number, the store adds its counts only once. */
   let flushed: TallyFlush = { by: process, number: 0, additions: [] }
+  let hasFailed = false
   let before: Promise<void> = Promise.resolve()
 
   function namesOf(fromMs: number, kind: TallyKind): Map<string, number> {
@@ -61,25 +64,32 @@ export function createTallies({ write, process, freeBytes, clock }: TalliesPorts
     names.set('free', Math.min(free, names.get('free') ?? free))
   }
 
-  function takePending(): readonly TallyAddition[] {
-    const additions = [...pending].flatMap(([fromMs, kinds]) =>
+  const next = (): TallyFlush => ({
+    by: process,
+    number: flushed.number + 1,
+    additions: [...pending].flatMap(([fromMs, kinds]) =>
       [...kinds].map(([kind, names]): TallyAddition => ({ fromMs, kind, counts: Object.fromEntries(names) })),
-    )
-    pending = new Map()
-    return additions
-  }
+    ),
+  })
 
   async function send(): Promise<void> {
     if (flushed.additions.length === 0) return
-    await write.addTallies(flushed)
-    flushed = { ...flushed, additions: [] }
+    try {
+      await write.addTallies(flushed)
+      flushed = { ...flushed, additions: [] }
+      hasFailed = false
+    } catch (error) {
+      hasFailed = true
+      throw error
+    }
   }
 
   async function flushNow(): Promise<void> {
     noteFreeBytes()
     for (const fromMs of [...pending.keys()].toSorted((a, b) => b - a).slice(HOURS_MAX)) pending.delete(fromMs)
     await send()
-    flushed = { by: process, number: flushed.number + 1, additions: takePending() }
+    flushed = next()
+    pending = new Map()
     await send()
   }
 
@@ -111,5 +121,6 @@ export function createTallies({ write, process, freeBytes, clock }: TalliesPorts
       before = turn
       return turn
     },
+    unflushed: () => (hasFailed ? [flushed, next()].filter(({ additions }) => additions.length > 0) : []),
   }
 }

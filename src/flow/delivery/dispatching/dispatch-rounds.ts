@@ -1,3 +1,4 @@
+import type { Undelivered } from '../../../domain/admin/concern.ts'
 import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { createFailureLog } from '../../failure-log.ts'
@@ -49,6 +50,8 @@ export interface DispatchRounds {
   /** Whether a round that began after the last `review('endpoints')` has reported. */
   areEndpointsKnown(): boolean
   isDue(): boolean
+  /** See `Dispatcher`. */
+  unwritten(): Undelivered | null
   /** Call it after `HeldEndpoints` has dropped an endpoint. Resolves when nothing is under way to it and all its results are stored. */
   drained(endpointId: string): Promise<void>
   /** Runs a round and returns its claims. If the store fails, returns none and keeps ended attempts for the next round. Never rejects. */
@@ -124,6 +127,10 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     whenReviewed: () => awaited.open(reviews),
     isAwaited: awaited.isAny,
     areEndpointsKnown: () => reviewed >= changed,
+    unwritten() {
+      const sinceMs = failures.sinceMs()
+      return sinceMs === null ? null : { sinceMs, results: ended.count() }
+    },
     isDue: () => times.isLookDue() || (ended.count() > 0 && (times.isWaitOver() || queues.isRoundWorthwhile())),
     drained(endpointId) {
       queues.releaseSurplus()
@@ -227,12 +234,14 @@ export function createRoundFailures({
   held,
 }: {
   readonly log: Log
-  readonly clock: Pick<Clock, 'monotonic'>
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly held: Pick<HeldEndpoints, 'term' | 'signal'>
 }) {
   const failures = createFailureLog({ log, clock })
   let isLossLogged = false
+  let sinceMs: number | null = null
   function add(err: unknown, results: number, isLost: boolean): void {
+    if (!isLost) sinceMs ??= clock.now()
     if (!isLost) failures.add('error', { err, results }, results > 0 ? UNWRITTEN : UNCLAIMED)
     else if (results > 0 && !isLossLogged) {
       log.warn({ results }, LOST)
@@ -240,12 +249,15 @@ export function createRoundFailures({
     } else log.debug({ err, results }, 'a dispatch round failed')
   }
   return {
+    /** When the rounds began to fail because of the store, epoch milliseconds; null: the last one did not. */
+    sinceMs: () => sinceMs,
     /** `results`: how many results the round stores. Rejects with the round's error. */
     async run<Report>(results: number, round: () => Promise<Report>): Promise<Report> {
       const term = held.term()
       try {
         const report = await round()
         isLossLogged = false
+        sinceMs = null
         return report
       } catch (error) {
         add(error, results, term !== held.term() || held.signal().aborted)

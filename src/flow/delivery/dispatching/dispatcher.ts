@@ -1,3 +1,4 @@
+import type { Undelivered } from '../../../domain/admin/concern.ts'
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { Clock, Log, Meter } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
@@ -53,6 +54,8 @@ export interface Dispatcher {
   drained(endpointId: string): Promise<void>
   /** Forgets claims that were not attempted yet. Call it when this replica has lost its endpoints. */
   lapsed(): void
+  /** Since when the store has failed to take results or to give the next deliveries, so that events wait; null: it works. */
+  unwritten(): Undelivered | null
   /** Claims and starts nothing from now on. Resolves when every attempt has ended and is settled. */
   stop(): Promise<void>
 }
@@ -132,6 +135,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       return rounds.drained(endpointId)
     },
     lapsed: queues.releaseAll,
+    unwritten: rounds.unwritten,
     async stop() {
       isStopping = true
       await attempts.ended()

@@ -27,6 +27,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   role_missing: ['runbooks', 'a-role-is-missing', 'a role is missing'],
   clock_off: ['runbooks', 'clock_doubted', 'the clock may be wrong'],
   open_files: ['runbooks', 'too-few-files-may-be-open', 'too few files may be open'],
+  deliveries_unwritten: ['runbooks', 'deliveries-cannot-be-written-down', 'deliveries cannot be written down'],
   reload_failed: ['runbooks', 'reload_failed', 'a reload fails'],
   polls_behind: ['runbooks', 'polls-fall-behind', 'polls fall behind'],
   endpoint_behind: ['runbooks', 'an-endpoint-falls-behind', 'an endpoint falls behind'],

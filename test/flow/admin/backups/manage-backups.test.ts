@@ -30,8 +30,9 @@ function jobOf(jobId: number, task: Job['task']): Job {
 
 async function openWorld(world: World = {}) {
   const ends: BackupEnd[] = []
+  const events: unknown[] = []
   const orders: BackupOrder[] = []
-  const calls = { discarded: 0, closed: 0, stopped: 0, woken: 0, left: 0 }
+  const calls = { discarded: 0, closed: 0, stopped: 0, left: 0 }
   const wanted = { isWanted: true }
   let jobs = 0
   const turns = [...(world.turns ?? [STEP])]
@@ -68,11 +69,6 @@ async function openWorld(world: World = {}) {
         calls.stopped++
       },
       backupState: async () => ({ last: null, failing: null }),
-      async endBackup(end) {
-        ends.push(end)
-        const failing = end.failure === null ? null : { sinceMs: end.nowMs, reason: end.failure }
-        return { state: { last: end.made, failing }, isTold: end.failure !== null }
-      },
       async endLeftBackups() {
         calls.left++
       },
@@ -85,10 +81,16 @@ async function openWorld(world: World = {}) {
     trouble: world.trouble ?? (() => null),
     clock: { now: () => NOON },
     pause: () => new Promise((resolve) => setImmediate(resolve)),
-    wake: () => void calls.woken++,
+    unstored: {
+      async write(what) {
+        if (what.kind !== 'backup') throw new Error('a backup writes nothing else')
+        ends.push(what.end)
+        events.push(what.event)
+      },
+    },
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   }
-  return { manage: await openManageBackups(ports), ends, orders, calls, wanted }
+  return { manage: await openManageBackups(ports), ends, events, orders, calls, wanted }
 }
 
 test('a backup is copied, checked and moved to its folder, and its result is stored', async () => {
@@ -147,12 +149,16 @@ test.each([
   ['there is too little room beside the store', { storeBytes: 901 }, 'its disk has too little room'],
   ['the disk of the store fills', { trouble: () => 'short' }, 'became too full'],
 ])('if %s, the backup fails, operators are notified once, and the relay continues', async (_, world, reason) => {
-  const { manage, ends, calls } = await openWorld(world)
+  const { manage, ends, events, calls } = await openWorld(world)
   await manage.start({ name: 'first' }, ADMIN)
   await vi.waitFor(() => expect(ends).toHaveLength(1))
   expect(ends[0]).toMatchObject({ jobId: 1, made: null, failure: expect.stringContaining(reason) })
-  expect([manage.failures(), calls.woken, manage.state().failing?.sinceMs]).toEqual([1, 1, NOON])
+  expect([manage.failures(), manage.state().failing?.sinceMs]).toEqual([1, NOON])
+  expect(events).toEqual([{ event: 'backup_failed', backup: 'first', reason: expect.stringContaining(reason) }])
   expect(calls.discarded).toBe(reason.includes('too little room') ? 0 : 1)
+  await vi.waitFor(() => expect(manage.start({ name: 'second' }, ADMIN)).resolves.toMatchObject({ jobId: 2 }))
+  await vi.waitFor(() => expect(events).toHaveLength(2))
+  expect(events[1]).toBe(null)
 })
 
 test('a backup whose job is cancelled stops its copy, and does not count as failed', async () => {

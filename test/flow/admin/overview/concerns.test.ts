@@ -17,6 +17,7 @@ function openConcerns({ clock = { now: () => 0, monotonic: () => 0 }, ...ports }
     look: async () => LOOKED,
     certificates: () => [],
     failedReload: () => null,
+    undelivered: () => null,
     isQuiet: () => false,
     wal: () => ({ bytes: 0, bytesWarn: 1 }),
     carrierAheadMs: () => null,

@@ -112,6 +112,25 @@ test('counts stored by a flush whose answer was lost are not stored again', asyn
   expect(stored.map(({ counts }) => counts)).toEqual([{ found: 1 }, { found: 1 }])
 })
 
+test('counts that a flush could not store are shown in the order in which they are stored', async () => {
+  const { meter, flush, unflushed, stored, set } = start()
+  meter.pollEnded('found')
+  expect(unflushed()).toEqual([])
+  set({ isDown: true })
+  await expect(flush()).rejects.toThrow('down')
+  meter.pollEnded('found')
+  meter.pollEnded('found')
+  const polls = (number: number, found: number) => ({
+    by: 'relay',
+    number,
+    additions: [{ fromMs: NOON, kind: 'polls', counts: { found } }],
+  })
+  expect(unflushed()).toEqual([polls(1, 1), polls(2, 2)])
+  set({ isDown: false })
+  await flush()
+  expect([stored.map(({ counts }) => counts), unflushed()]).toEqual([[{ found: 1 }, { found: 2 }], []])
+})
+
 const step = fc.oneof(
   fc.record({
     kind: fc.constant('count' as const),
