@@ -32,7 +32,10 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
   let saved = own
   let endedBeforeMs = Number.NEGATIVE_INFINITY
   let hasFailed = false
-  const requestOf = (spells: readonly RefusedPushes[]) => ({ spells: spells.map((spell) => ({ ...spell, process })), nowMs: clock.now() })
+  const requestOf = (spells: readonly RefusedPushes[], nowMs = clock.now()) => ({
+    spells: spells.map((spell) => ({ ...spell, process })),
+    nowMs,
+  })
   return {
     note(outcome, count) {
       const cause = refusedCauseOf(outcome)
@@ -56,7 +59,8 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
         throw error
       }
     },
-    unsaved: () => (hasFailed ? requestOf(own) : null),
+    // The same while nothing more is refused.
+    unsaved: () => (hasFailed ? requestOf(own, Math.max(...own.map(({ untilMs }) => untilMs))) : null),
     async list() {
       const stored = await reads.listRefused()
       // Take the spells of this process from memory, because they may not be saved yet.

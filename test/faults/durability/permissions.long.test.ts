@@ -16,7 +16,9 @@ async function addEndpoint(relay: TracedRelay): Promise<number> {
 
 const modesIn = (folder: string) =>
   Object.fromEntries(readdirSync(folder).map((name) => [name, (statSync(join(folder, name)).mode & 0o777).toString(8)]))
-const OWNERS_ONLY = Object.fromEntries(['', '-wal', '-shm', '.marker', '.key', '.lock'].map((suffix) => [`relay.db${suffix}`, '600']))
+const OWNERS_ONLY = Object.fromEntries(
+  ['', '-wal', '-shm', '.marker', '.key', '.lock', '.unstored'].map((suffix) => [`relay.db${suffix}`, '600']),
+)
 
 /** In the short form, the most open umask is enough to show a mistake. */
 const UMASKS = byForm(['000'], ['000', '022', '077'])
