@@ -83,7 +83,7 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else
     process.stdout.write(
-      `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n${total.created > 0 ? MAY_BE_KNOWN : ''}`,
+      `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.watched + total.failed, 'line', 'lines')}\n${total.created > 0 ? MAY_BE_KNOWN : ''}`,
     )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }

@@ -12,7 +12,7 @@ import { commandsOf } from '../support/relay/run-command.ts'
 async function relayWithoutEndpoints() {
   const relay = await relayOfTest()
   const operator = await operatorOf(relay)
-  const add = async (name: string, more: { readonly backfill?: boolean } = {}) => {
+  const add = async (name: string, more: { readonly backfill?: boolean; readonly enabled?: boolean } = {}) => {
     const { status, body } = await operator('POST', '/relay/endpoints', { name, url: 'http://shop.internal/', ...more })
     expect([name, status]).toEqual([name, 201])
     return String(body.beganAt)
@@ -42,6 +42,24 @@ test('the note of watch names up to ten endpoints with when they began, and coun
     const lines = (await noteBegan(ask)).split(/(?<=\n)/)
     expect([lines.length, lines.at(-1)]).toEqual([12, `  and ${more} more: parcel-relay endpoints\n`])
   }
+})
+
+test('the note of watch says of a disabled endpoint that it is sent nothing until it is enabled', async () => {
+  const { relay, add } = await relayWithoutEndpoints()
+  const since = await add('shop', { enabled: false })
+  expect(await noteBegan(await openRelay({ url: relay.internalUrl, ...ADMIN }))).toBe(
+    `Endpoints are sent what the first polls find:\n  shop (disabled): what happened since ${since}, once it is enabled\n`,
+  )
+})
+
+test('watch --file counts no header and no empty line, and names bad lines as the file numbers them', async () => {
+  const relay = await relayOfTest()
+  const run = commandsOf(relay)
+  const file = join(relay.folder, 'parcels.csv')
+  writeFileSync(file, 'identifier\n75000011\n\nno\n75000012\n')
+  const { code, stdout, stderr } = await run('watch', '--file', file)
+  expect([code, stdout.split('\n')[0]]).toEqual([1, '2 watched (2 new to the relay), 1 bad of 3 lines'])
+  expect(stderr).toContain(`${file}:4 is not an identifier`)
 })
 
 test('watch says which endpoints are sent what since when, before it starts, and not with --json', async () => {

@@ -114,6 +114,17 @@ test('the manual’s table has every metric of the relay', async () => {
   expect(own.filter((name) => !manual.includes(name))).toEqual(['relay_build_info'])
 })
 
+test('no alert and no panel reads a metric that is NaN when unknown', async () => {
+  const text = await renderMetrics()
+  const unsure = [...text.matchAll(/^# HELP (\S+) .*NaN/gm)].map(([, name = '']) => name)
+  expect(unsure).toEqual(['relay_restore_deliveries_repeatable'])
+  const restores = [{ atMs: 1, backup: 'a', madeAtMs: 1, from: 1, to: 2, delivered: null, isTold: true }]
+  const shown = (await metricsWith({ restores: () => restores }).render()).body
+  expect([...shown.matchAll(/^(relay_\S+) NaN$/gim)].map(([, name]) => name)).toEqual(unsure)
+  const watching = [readFileSync(`${FOLDER}/alerts.yaml`, 'utf8'), readFileSync('ops/grafana/parcel-relay.json', 'utf8')].join('')
+  expect(unsure.filter((name) => watching.includes(name))).toEqual([])
+})
+
 test('each panel of the dashboard has an id, a title, a query and a position of its own', () => {
   const panel = z.looseObject({
     id: z.int(),

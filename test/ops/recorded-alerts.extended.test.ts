@@ -75,7 +75,7 @@ testWith('promtool')('a database server that goes down sounds an alert until it 
   recording.expectAlerts({ RelayStoreUnreadable: { [began]: 'silent', [away]: 'firing', [back]: 'silent' } })
 })
 
-testWith('promtool')('a write-ahead log that another program keeps long sounds an alert until that program ends', async () => {
+testWith('promtool')('a write-ahead log that a program keeps long sounds an alert until that program ends', async () => {
   const recording = createRecording()
   const relay = await relayOfTest()
   const pushes = twoPushes(relay)
@@ -108,7 +108,7 @@ testWith('promtool')('commits that wait for another program sound an alert at tw
   recording.expectAlerts({ RelayCommitsSlow: { [began]: 'silent', [slow]: 'firing', [quick]: 'silent' } })
 })
 
-testWith('promtool')('roles of a dead replica that another program keeps locked sound an alert until they are taken', async () => {
+testWith('promtool')('roles of a dead replica that a program locks sound an alert until they are taken', async () => {
   const recording = createRecording()
   const { url } = await createDatabase('nothing')
   const sections = await onPostgres(url)

@@ -134,7 +134,7 @@ testWith('promtool')('pushes that stop while the carrier scans sound an alert un
   recording.expectAlerts({ RelayPushesSilent: { [heard]: 'silent', [silent]: 'firing', [again]: 'silent' } })
 })
 
-testWith('promtool')('an endpoint that takes one event a minute while two come sounds an alert until it has caught up', async () => {
+testWith('promtool')('an endpoint that takes events slower than they come sounds an alert until it caught up', async () => {
   const recording = createRecording()
   const folder = temporaryFolder()
   const clock = movableClock(folder)

@@ -9,7 +9,10 @@ export async function noteBegan(ask: AskRelay): Promise<string> {
   if (endpoints.length === 0) return ''
   const lines = endpoints.slice(0, NAMED_MAX).map((endpoint) => {
     const since = memberOf(endpoint, 'backfill') === true ? 'at any time (backfill)' : `since ${textOf(endpoint, 'beganAt') ?? ''}`
-    return `  ${textOf(endpoint, 'name') ?? ''}: what happened ${since}\n`
+    const name = textOf(endpoint, 'name') ?? ''
+    return textOf(endpoint, 'state') === 'disabled'
+      ? `  ${name} (disabled): what happened ${since}, once it is enabled\n`
+      : `  ${name}: what happened ${since}\n`
   })
   const more = endpoints.length - lines.length
   return `Endpoints are sent what the first polls find:\n${lines.join('')}${more === 0 ? '' : `  and ${more} more: parcel-relay endpoints\n`}`

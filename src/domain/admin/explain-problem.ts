@@ -300,7 +300,7 @@ function explainEndpoint(
     todo: [
       ...(remedy === null ? [] : [remedy]),
       `Ask the people who run ${name} to mend it, then enable it: parcel-relay endpoints enable ${typed}.`,
-      `If nobody needs it any more: parcel-relay endpoints disable ${typed}, or endpoints remove ${typed}.`,
+      `If nobody needs it any more: parcel-relay endpoints disable ${typed}, or parcel-relay endpoints remove ${typed}.`,
     ],
   }
 }

@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
 import { WELL } from '../../support/portal/situation.ts'
@@ -123,4 +124,14 @@ test.each([
   }
   const { sinceMs, todo } = explainProblem({ kind: 'carrier_failing' }, { ...WELL, carrier }, 10)
   expect([sinceMs, todo.join(' ')]).toEqual([7, expect.stringContaining(words)])
+})
+
+test('each command in a message of the product begins with parcel-relay', () => {
+  const files = globSync('src/{domain,flow,store,wiring,http,cli}/**/*.ts')
+  const bare = files.flatMap((file) =>
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => /(?:parcel-relay .*)(?<!parcel-relay )\b(?:endpoints|inbox|operator|deliveries) (?:remove|disable|enable|retry|show|set|--)/.test(line)),
+  )
+  expect(bare).toEqual([])
 })

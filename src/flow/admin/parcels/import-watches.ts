@@ -20,7 +20,7 @@ export interface WatchListRequest {
 }
 
 export interface WatchListReport {
-  /** Empty lines included. */
+  /** Empty lines and a line that names the columns included. */
   readonly lines: number
   readonly watched: number
   /** How many watched identifiers got a new parcel. */
@@ -74,7 +74,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
         if (errors.length < ERRORS_SHOWN) errors.push({ line: tally.lines, reason: line.reason })
       }
     }
-    if (atomic && tally.failed > 0) throw refused(tally)
+    if (atomic && tally.failed > 0) throw refused(tally, identifiers.length + tally.failed)
     const size = atomic && identifiers.length <= ATOMIC_MAX ? ATOMIC_MAX : BATCH
     const detail = { lines: tally.lines, identifiers: identifiers.length, failed: tally.failed }
     for (let at = 0; at < identifiers.length; at += size) {
@@ -128,8 +128,9 @@ function tooLong(): AppError {
   return new AppError('body_too_large', `A list may have at most ${WATCH_LINES_MAX} lines. None is watched.`, { facts: { watched: 0 } })
 }
 
-function refused({ lines, failed, errors }: WatchListReport): AppError {
-  return new AppError('bad_request', `Nothing is watched: ${failed} of ${lines} lines hold no identifier.`, {
+/** `named`: the number of lines, without empty ones and a header. */
+function refused({ failed, errors }: WatchListReport, named: number): AppError {
+  return new AppError('bad_request', `Nothing is watched: ${failed} of ${named} lines hold no identifier.`, {
     facts: { watched: 0, failed, errors },
   })
 }

@@ -32,7 +32,7 @@ ${headline({
   title: name,
   state: webhookMark(view, markExtra(view, nowMs)),
   lead: leadOf(view, nowMs),
-  actions: html`${word === 'failing' ? actionButton(to`/webhooks/${id}/retry`, 'Retry now', 'main') : null}${word === 'disabled' && isManaged ? actionButton(to`/webhooks/${id}/enable`, 'Enable', 'main') : null}${actionButton(to`/webhooks/${id}/test`, 'Send test')}${isManaged ? buttonLink(to`/webhooks/${id}/edit`, 'Edit') : null}`,
+  actions: html`${word === 'failing' ? actionButton(to`/webhooks/${id}/retry`, 'Retry now', 'main') : null}${word === 'disabled' && (isManaged || isInTrouble(view)) ? actionButton(to`/webhooks/${id}/enable`, 'Enable', 'main') : null}${actionButton(to`/webhooks/${id}/test`, 'Send test')}${isManaged ? buttonLink(to`/webhooks/${id}/edit`, 'Edit') : null}`,
   asOf: asOfLine(nowMs, to`/webhooks/${id}`, true),
   isLive: true,
 })}
@@ -87,9 +87,17 @@ function explanation(visit: Visit, { lastFailure, limit, ...state }: InspectedEn
   if (limit !== null && state.health.probing === null) return null
   const { endpoint, health, disabled } = state
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
-  const then = disabled === null ? 'Once it is mended, press “Retry now”' : 'Then enable it, or disable or remove it for good'
+  const then = thenOf(state)
   const words = wordFailure(lastFailure, endpoint.url, extentOf(state, lastFailure))
   return html`<div class="note bad"><strong>${explainFailure(words)}</strong> ${remedyOf(visit, words, webhookOf(state))} ${then}.</div>`
+}
+
+/** What to do once the failure is mended. It names only what the page has. */
+function thenOf(state: EndpointState): string {
+  const word = conditionOf(state)
+  if (word === 'failing') return 'Once it is mended, press “Retry now”'
+  if (word !== 'disabled') return 'The relay tries again by itself'
+  return state.origin === 'managed' ? 'Then enable it, or disable or remove it for good' : 'Then enable it, or take it out of the config file'
 }
 
 function webhookOf({ endpoint: { id }, origin }: EndpointState) {
