@@ -11,7 +11,7 @@ export interface Fact {
  * A message about an entry. `all`: to all endpoints. `backfill`: to those with backfill, and to those that began by `beganBy`. `revealed`: to all
  * that no earlier message of `of` went to.
  */
-type Telling = { readonly fact: Fact; readonly recordedAtMs: number } & (
+type Telling = { readonly fact: Fact; readonly parcel: number; readonly recordedAtMs: number } & (
   | { readonly kind: 'all' }
   | { readonly kind: 'backfill'; readonly beganBy: number | null }
   | { readonly kind: 'revealed'; readonly of: readonly number[] }
@@ -24,7 +24,10 @@ export interface Owed {
   beganAtMs: number
   /** Each range with backfill: the index of its first message, and the index after its last. */
   readonly backfill: [from: number, to: number][]
-  readonly taken: number[]
+  /** The index of the next message that it reads in the feed; null: it has caught up, and is sent each message when that is recorded. */
+  reads: number | null
+  /** The indexes of the messages that it was sent. */
+  readonly sent: number[]
 }
 
 /** What was said of an entry. `places`: the messages that told it as backfill. `isToldToAll`: no further message is needed. */
@@ -41,6 +44,7 @@ export function createTellingModel(startRecentMs: number, parcels: number) {
   const holders = Array.from({ length: parcels }, () => ({ knownSinceMs: Number.POSITIVE_INFINITY, told: new Map<Fact, Told>() }))
   /** The index of the first message that is still in the feed. */
   let kept = 0
+  const endpoints: Owed[] = []
 
   /** Joins the parcels, and returns what they are then a part of. */
   function join(joined: readonly number[]) {
@@ -63,6 +67,19 @@ export function createTellingModel(startRecentMs: number, parcels: number) {
     if (backfill.some(([first, end]) => place >= first && place < end)) return true
     return telling.beganBy !== null && place >= from && beganAtMs <= telling.beganBy
   }
+  function isFor(endpoint: Owed, place: number, telling: Telling): boolean {
+    if (place < endpoint.from || (endpoint.status !== null && endpoint.status !== telling.fact.status)) return false
+    if (telling.kind === 'backfill') return isTold(endpoint, place)
+    return telling.kind === 'all' || !telling.of.some((earlier) => isTold(endpoint, earlier))
+  }
+  /** Whether the endpoint was sent the entry of a message by another one, of a parcel that is now the same. */
+  function wasSent({ sent }: Owed, { fact, parcel }: Telling): boolean {
+    return sent.some((place) => tellings[place]?.fact === fact && holders[tellings[place].parcel] === holders[parcel])
+  }
+  function tell(telling: Telling): void {
+    const place = tellings.push(telling) - 1
+    for (const endpoint of endpoints) if (endpoint.reads === null && isFor(endpoint, place, telling)) endpoint.sent.push(place)
+  }
   /** Returns when a message was recorded, as far as the messages about new entries show it. */
   function recordedAt(place: number): number | null {
     const isNew = (one: Telling, at: number) => one.kind !== 'revealed' && at >= kept
@@ -71,26 +88,37 @@ export function createTellingModel(startRecentMs: number, parcels: number) {
   }
   return {
     kept: () => kept,
-    /** How many parcels there are that have not proved to be one. */
-    apart: () => new Set(holders).size,
+    recorded: () => tellings.length,
     /** Chooses the message of the feed at which an endpoint starts; null: it starts now. */
     placeFrom: (from: number | null) => (from === null || kept >= tellings.length ? null : kept + (from % (tellings.length - kept))),
     begin(settings: Partial<EndpointSettings>, from: number | null, nowMs: number): Owed {
       const place = from ?? tellings.length
-      return {
+      const endpoint: Owed = {
         status: settings.filters?.status?.[0] ?? null,
         from: place,
         beganAtMs: from === null ? nowMs : (recordedAt(from) ?? nowMs),
         backfill: settings.backfill === true ? [[place, Number.POSITIVE_INFINITY]] : [],
-        taken: [],
+        reads: from,
+        sent: [],
       }
+      endpoints.push(endpoint)
+      return endpoint
     },
-    /** Switches `backfill`, and returns whether it is now on. */
-    turn({ backfill }: Owed): boolean {
+    /** Lets an endpoint read the messages before the index `next`. `isDone`: it has then caught up. */
+    read(endpoint: Owed, next: number, isDone: boolean): void {
+      for (const [place, telling] of tellings.entries()) {
+        if (endpoint.reads === null || place < endpoint.reads || place >= next) continue
+        if (isFor(endpoint, place, telling) && !wasSent(endpoint, telling)) endpoint.sent.push(place)
+      }
+      endpoint.reads = isDone ? null : next
+    },
+    /** Switches `backfill` for what it is sent from now on, and returns whether it is now on. */
+    turn({ backfill, reads }: Owed): boolean {
+      const next = reads ?? tellings.length
       const stretch = backfill.at(-1)
       const isOn = stretch?.[1] === Number.POSITIVE_INFINITY
-      if (isOn) stretch[1] = tellings.length
-      else backfill.push([tellings.length, Number.POSITIVE_INFINITY])
+      if (isOn) stretch[1] = next
+      else backfill.push([next, Number.POSITIVE_INFINITY])
       return !isOn
     },
     upgrade(nextRecentMs: number): void {
@@ -105,8 +133,8 @@ export function createTellingModel(startRecentMs: number, parcels: number) {
       const entries = holder.told
       const before = entries.get(fact)
       if (before?.isToldToAll === true) return
-      const said = { fact, recordedAtMs: nowMs }
-      tellings.push(before === undefined ? { ...said, kind: 'all' } : { ...said, kind: 'revealed', of: before.places })
+      const said = { fact, parcel: about[0] ?? 0, recordedAtMs: nowMs }
+      tell(before === undefined ? { ...said, kind: 'all' } : { ...said, kind: 'revealed', of: before.places })
       entries.set(fact, { places: before?.places ?? [], isToldToAll: true })
     },
     /** The relay numbers the entries of a poll from the oldest to the newest. */
@@ -116,20 +144,13 @@ export function createTellingModel(startRecentMs: number, parcels: number) {
       const { told: entries, knownSinceMs: sinceMs } = holder
       for (const fact of listed.toSorted((a, b) => a.atMs - b.atMs)) {
         if (entries.has(fact)) continue
-        const said = { fact, recordedAtMs: nowMs }
+        const said = { fact, parcel: about[0] ?? 0, recordedAtMs: nowMs }
         const isBackfill = fact.atMs < sinceMs
         const beganBy = nowMs - fact.atMs > recentMs ? null : Math.min(fact.atMs, nowMs)
         entries.set(fact, { places: isBackfill ? [tellings.length] : [], isToldToAll: !isBackfill })
-        tellings.push(isBackfill ? { ...said, kind: 'backfill', beganBy } : { ...said, kind: 'all' })
+        tell(isBackfill ? { ...said, kind: 'backfill', beganBy } : { ...said, kind: 'all' })
       }
     },
-    owedTo(endpoint: Owed): readonly number[] {
-      const owed = tellings.filter((telling, place) => {
-        if (place < endpoint.from || (endpoint.status !== null && endpoint.status !== telling.fact.status)) return false
-        if (telling.kind === 'backfill') return isTold(endpoint, place)
-        return telling.kind === 'all' || !telling.of.some((earlier) => isTold(endpoint, earlier))
-      })
-      return owed.map(({ fact }) => fact.nth).sort((a, b) => a - b)
-    },
+    owedTo: ({ sent }: Owed): readonly number[] => sent.map((place) => tellings[place]?.fact.nth ?? -1).sort((a, b) => a - b),
   }
 }
