@@ -58,7 +58,7 @@ interface Finding {
 
 /**
  * Creates a function that looks for troubles of the carrier, its credentials, the clock, the disk, and certificates. The function
- * never rejects. If a change could not be stored, the next call tries again, even if the trouble is over by then.
+ * never rejects. A beginning that cannot be stored is kept (`unstored`); an end that cannot be stored is tried again by the next call.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
   const { write, unstored, clock, log, wake } = ports

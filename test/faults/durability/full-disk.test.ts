@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { openUnstoredFile } from '../../../src/store/sqlite/unstored-file.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { expectedSignature, receiverOfTest } from '../../support/network/webhook-receiver.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
@@ -9,6 +10,7 @@ import { relayOfTest } from '../../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { fillUp, smallDisk } from '../../support/store/small-disk.ts'
+import { spawnTraced } from '../../support/store/strace.ts'
 
 const OPS_KEY = 'the-key-of-the-operators-hook'
 const LONG = { timeout: 20_000 }
@@ -83,6 +85,27 @@ testWith('a small file system')('S5: what was refused at a full disk is known to
   const { body } = await operate('GET', '/relay/tallies?kind=pushes')
   expect(JSON.stringify(body)).toContain('"storage_unavailable":28')
   expect(told('disk_full')).toHaveLength(1)
+})
+
+testWith('a small file system')('S5: a kill at a full disk loses no counts that have lain there for some seconds', async () => {
+  const disk = smallDisk(40)
+  const folder = temporaryFolder()
+  const store = join(disk, 'relay.db')
+  const start = () => spawnTraced(folder, { sections: { store: `sqlite:${store}`, limits: { freeSpaceMin: '8MB' } } })
+  const first = await start()
+  expect((await push(first.publicUrl, pushBody())).status).toBe(200)
+  const ballast = fillUp(disk)
+  for (let at = 0; at < 28; at++) expect((await push(first.publicUrl, pushBody({ location: `${at}` }))).status).toBe(503)
+  const file = openUnstoredFile(store)
+  const saved = () => JSON.stringify(file.read())
+  await expect.poll(saved, LONG).toMatch(/"count":28(.|\n)*"storage_unavailable":28/)
+  await first.kill()
+  rmSync(ballast)
+  const second = await start()
+  onTestFinished(() => second.kill())
+  const operate = await operatorOf(second)
+  expect((await operate('GET', '/relay/overview')).body.pushes).toMatchObject({ refused: [{ cause: 'not_stored', count: 28 }] })
+  expect(JSON.stringify((await operate('GET', '/relay/tallies?kind=pushes')).body)).toContain('"storage_unavailable":28')
 })
 
 testWith('a small file system')('S5: at a disk without a free byte, status says that webhooks wait, and they go on', async () => {
