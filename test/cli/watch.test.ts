@@ -52,7 +52,7 @@ test('the note of watch says of a disabled endpoint that it is sent nothing unti
   )
 })
 
-test('watch --file counts no header and no empty line, and names bad lines as the file numbers them', async () => {
+test('watch --file counts no header or empty line, and names bad lines as the file numbers them', async () => {
   const relay = await relayOfTest()
   const run = commandsOf(relay)
   const file = join(relay.folder, 'parcels.csv')

@@ -151,3 +151,11 @@ test.each(['by', 'action', 'about', 'id', 'from', 'to', 'cursor'])(
     expect((await visitor.get('/audit?from=2026-01-02T00:00&to=2026-01-01T00:00')).status).toBe(400)
   },
 )
+
+test('the page of a parcel says who ordered the list that began its watch', async () => {
+  const { visitor } = await start()
+  // The list is watched in two transactions.
+  const ids = Array.from({ length: 600 }, (_, nth) => `EF${3000 + nth}`)
+  expect((await visitor.post('/parcels', { identifiers: ids.join('\n') })).status).toBe(200)
+  for (const id of [ids[0], ids[599]]) expect((await visitor.get(`/parcels/${id}`)).text).toMatch(/by admin since/)
+})

@@ -41,7 +41,7 @@ function relativeText(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${spanText(atMs - nowMs)}` : `${spanText(nowMs - atMs)} ago`
 }
 
-type Form = 'at' | 'hm' | 'day' | 'rel' | 'full' | 'hour' | 'date'
+type Form = 'at' | 'hm' | 'day' | 'rel' | 'full' | 'hour'
 
 function time(atMs: number, form: Form, text: string, title: string, after: Markup | null = null): Markup {
   return html`<time datetime="${new Date(atMs).toISOString()}" data-f="${form}"${after} title="${title}">${text}</time>`
@@ -90,9 +90,4 @@ export const zone = html`<span class="zone">UTC</span>`
 /** For an hour that was counted, when it began: `14:00`. */
 export function hourBegun(atMs: number): Markup {
   return time(atMs, 'hour', clockText(atMs).slice(0, 5), fullText(atMs))
-}
-
-/** For a day that was counted, when it began: `25 Nov`. Days are counted in UTC, so in another zone it may have begun on the day before. */
-export function dayBegun(atMs: number): Markup {
-  return time(atMs, 'date', dayText(atMs), fullText(atMs))
 }

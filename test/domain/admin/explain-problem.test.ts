@@ -131,7 +131,11 @@ test('each command in a message of the product begins with parcel-relay', () => 
   const bare = files.flatMap((file) =>
     readFileSync(file, 'utf8')
       .split('\n')
-      .filter((line) => /(?:parcel-relay .*)(?<!parcel-relay )\b(?:endpoints|inbox|operator|deliveries) (?:remove|disable|enable|retry|show|set|--)/.test(line)),
+      .filter((line) =>
+        /(?:parcel-relay .*)(?<!parcel-relay )\b(?:endpoints|inbox|operator|deliveries) (?:remove|disable|enable|retry|show|set|--)/.test(
+          line,
+        ),
+      ),
   )
   expect(bare).toEqual([])
 })

@@ -67,5 +67,5 @@ function isIn(zone: Zone, { datetime, form, text, title }: ShownTime, nowMs: num
   if (form === 'at' || form === 'hm') return text.includes(clock.slice(0, 5)) && text.includes(day) === !isToday
   if (form === 'day') return text.includes(clock)
   if (form === 'hour') return text.startsWith(clock.slice(0, 5))
-  return form === 'date' ? text.startsWith(day) : form === 'full' || form === 'rel'
+  return form === 'full' || form === 'rel'
 }

@@ -76,11 +76,13 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     }
     if (atomic && tally.failed > 0) throw refused(tally, identifiers.length + tally.failed)
     const size = atomic && identifiers.length <= ATOMIC_MAX ? ATOMIC_MAX : BATCH
+    // One time for the whole list, so that its action in the audit trail is found by the time at which a parcel's watch began.
+    const nowMs = ports.clock.now()
     const detail = { lines: tally.lines, identifiers: identifiers.length, failed: tally.failed }
     for (let at = 0; at < identifiers.length; at += size) {
       // The list is one order, so only its first batch adds an action to the audit trail.
-      const order: Audited = at > 0 ? {} : { action: { atMs: ports.clock.now(), by, action: 'parcels.watched', target: null, detail } }
-      await watchBatch(ports, { named: identifiers.slice(at, at + size), isAtomic: atomic, ...order }, tally)
+      const order: Audited = at > 0 ? {} : { action: { atMs: nowMs, by, action: 'parcels.watched', target: null, detail } }
+      await watchBatch(ports, { named: identifiers.slice(at, at + size), isAtomic: atomic, nowMs, ...order }, tally)
     }
     return tally
   }
@@ -100,12 +102,12 @@ interface Tally {
 }
 
 async function watchBatch(
-  { write, clock }: ImportWatchesPorts,
-  { named, ...part }: Audited & { readonly named: readonly Named[]; readonly isAtomic: boolean },
+  { write }: Pick<ImportWatchesPorts, 'write'>,
+  { named, ...part }: Audited & { readonly named: readonly Named[]; readonly isAtomic: boolean; readonly nowMs: number },
   tally: Tally,
 ): Promise<void> {
   const identifiers = named.map(({ identifier }) => identifier)
-  const results = await write.watchMany({ ...part, identifiers, nowMs: clock.now() }).catch((cause: unknown) => {
+  const results = await write.watchMany({ ...part, identifiers }).catch((cause: unknown) => {
     const why = lacksRoom(cause) ? NO_ROOM_TEXT : 'The store takes no writes now.'
     const message = `${why} The first ${tally.watched} identifiers are watched. Send the whole list again: it does no harm.`
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS, facts: { watched: tally.watched } })

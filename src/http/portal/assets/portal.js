@@ -48,7 +48,6 @@ function showTimes(part) {
     if (form === 'day') time.textContent = day + at.seconds + own
     if (form === 'hm') time.textContent = `${day}${at.minutes} ${at.zone}`
     if (form === 'hour') time.textContent = at.minutes + own
-    if (form === 'date') time.textContent = at.day
     if (form === 'full') time.textContent = fullAt(when)
     time.title = time.title.replace(/^\d+ \w+ \d{4} [^,]+/, fullAt(when))
   }

@@ -4,7 +4,7 @@ import type { Traffic, TrafficSeries } from '../../../flow/admin/overview/traffi
 import { axis, bars } from '../charts.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { table } from '../parts.ts'
-import { dayBegun, hourBegun } from '../times.ts'
+import { hourBegun, timeInTable } from '../times.ts'
 
 /** The outcomes of pushes with a valid signature. */
 export const AUTHENTIC = ['recorded', 'duplicate', 'quarantined', 'expired'] as const
@@ -33,6 +33,8 @@ export function trafficSection({ hours, days }: Traffic): Markup {
   }
   const names = ({ fromMs }: TrafficSeries, begun: (atMs: number) => Markup, last: string) =>
     axis([...[0, 1, 2].map((third) => begun(fromMs[Math.floor((fromMs.length * third) / 3)] ?? 0)), last])
+  // Days are counted in UTC. In another zone they begin at another hour, so the axis shows the hour, too.
+  const dayBegun = (atMs: number) => timeInTable(atMs, days.fromMs.at(-1) ?? atMs)
   return html`<h2 id="traffic">Traffic</h2>
 <p>Counts are written every 10 seconds. If the process is killed, the counts of the last seconds are lost, but no push that was answered with 200.</p>
 ${table({
@@ -50,7 +52,7 @@ ${table({
     row(html`Missed pushes <small>found by polls</small>`, 'missed', totalOf),
     row('Polls', 'polls', totalOf),
     row(html`Deliveries <small>red: failed attempts</small>`, 'attempts', acceptedOf, failedOf),
-    [html`<span class="hide">Time</span>`, names(hours, hourBegun, 'now'), '', names(days, dayBegun, 'today'), ''],
+    [html`<span class="hide">Time</span>`, names(hours, hourBegun, 'now'), '', names(days, dayBegun, 'now'), ''],
   ],
 })}
 <details class="plain"><summary>Show the numbers</summary><div class="scroll" tabindex="0" role="region" aria-label="Traffic by hour">${table(

@@ -117,9 +117,12 @@ export function parcelPages({
     return { page, status: said === 'unavailable' ? 503 : 200 }
   }
 
-  /** Finds who ordered the watch; null: an app asked about the parcel, a list named it, or the visitor may not know. */
+  /** Finds who ordered the watch, by itself or in a list; null: an app asked about the parcel, or the visitor may not know. */
   async function watchedBy({ person }: Visit, { state, identifiers: [first] }: ExplainedParcel): Promise<string | null> {
     if (person.scope !== 'admin' || state.watchedAtMs === null || first === undefined) return null
+    const began = { fromMs: state.watchedAtMs, toMs: state.watchedAtMs + 1 }
+    const list = await operations.actions({ ...ANY, ...began, action: 'parcels.watched', target: null, cursor: null, limit: 1 })
+    if (list.actions[0] !== undefined) return list.actions[0].by.name
     const target = { kind: 'parcel', id: first.value } as const
     const { actions } = await operations.actions({ ...ANY, action: 'parcel.watched', target, cursor: null, limit: 1 })
     return actions[0]?.by.name ?? null

@@ -97,7 +97,9 @@ function thenOf(state: EndpointState): string {
   const word = conditionOf(state)
   if (word === 'failing') return 'Once it is mended, press “Retry now”'
   if (word !== 'disabled') return 'The relay tries again by itself'
-  return state.origin === 'managed' ? 'Then enable it, or disable or remove it for good' : 'Then enable it, or take it out of the config file'
+  return state.origin === 'managed'
+    ? 'Then enable it, or disable or remove it for good'
+    : 'Then enable it, or take it out of the config file'
 }
 
 function webhookOf({ endpoint: { id }, origin }: EndpointState) {
