@@ -16,6 +16,8 @@ export interface Dialect {
   /** The numbers of a list, as the right side of `in`. */
   oneOf(list: readonly number[]): RawBuilder<number>
   oneOfTexts(list: readonly string[]): RawBuilder<string>
+  /** The ids of all endpoints, as the right side of `in`, for an index that begins with the endpoint. */
+  readonly anyEndpoint: RawBuilder<number>
   /** A list as a table with one column, `value`. */
   rowsOf(list: readonly number[]): RawBuilder<{ readonly value: number }>
   /** The smaller of two values; null if either is null. */
@@ -29,7 +31,10 @@ export interface Dialect {
   /** Bytes as lower-case hexadecimal. */
   hex(column: Expression<Uint8Array>): RawBuilder<string>
   containsAny(column: Expression<Uint8Array | null>, texts: readonly string[]): RawBuilder<boolean>
-  /** A column in a form for which the planner cannot use an index. */
+  /**
+   * A column in a form for which the planner cannot use an index. With the column itself, and a table that was almost empty when it was analyzed, the
+   * planner may find rows by their state in a partial index instead of by their ids.
+   */
   unindexed<Value>(column: Expression<Value>): RawBuilder<Value>
   /** The version of the parcel, in a query of `parcel`. It is always 0 on SQLite, where no other process changes parcels. */
   readonly parcelVersion: RawBuilder<number>

@@ -1,6 +1,8 @@
+import type { ExpressionBuilder } from 'kysely'
 import type { QueuedDelivery } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 
 const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, p) =>
@@ -98,7 +100,7 @@ const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed 
     .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.due)),
 )
 /** Makes deliveries due at once. A delivery that has failed keeps the time of its retry. */
-const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf }) =>
+const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf, unindexed }) =>
   db
     .updateTable('delivery')
     .set((row) => ({
@@ -111,7 +113,7 @@ const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, {
         .end(),
     }))
     .where('id', 'in', oneOf(p.ids))
-    .where('state', '=', DELIVERY_STATE.behind),
+    .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.behind)),
 )
 
 /** Queues a delivery. It is due at once, or waits behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
@@ -156,20 +158,22 @@ export async function findGone(session: Session, deliveryIds: readonly number[])
   return deliveryIds.filter((id) => !found.has(id))
 }
 
+/** Finds a waiting delivery of each endpoint by an index. With `exists`, the planner may read all waiting deliveries. */
+export function waitingAt(of: ExpressionBuilder<Tables, 'endpoint'>) {
+  return of
+    .selectFrom('delivery')
+    .select('delivery.id')
+    .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+    .where('delivery.state', '<', DELIVERY_STATE.delivered)
+    .limit(1)
+}
+
 const unsettledRemoved = statement()((db) =>
   db
     .selectFrom('endpoint')
     .select(['id', 'removed_at_ms'])
     .where('removed_at_ms', 'is not', null)
-    .where((of) =>
-      of.exists(
-        of
-          .selectFrom('delivery')
-          .select('delivery.id')
-          .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
-          .where('delivery.state', '<', DELIVERY_STATE.delivered),
-      ),
-    )
+    .where(waitingAt, 'is not', null)
     .limit(1),
 )
 const cancelSome = statement<{ endpointId: number; removedAtMs: number; limit: number }>()((db, p) =>

@@ -55,7 +55,7 @@ const pageOfParcel = statement<
   Wanted & { readonly fromMs: number; readonly toMs: number; readonly before: number; readonly parcelId: number }
 >()((db, p, dialect) =>
   wanted(db, p, dialect)
-    .where('delivery.endpoint_id', 'in', (of) => of.selectFrom('endpoint').select('endpoint.id'))
+    .where('delivery.endpoint_id', 'in', dialect.anyEndpoint)
     .where('delivery.parcel_id', '=', p.parcelId)
     .where('delivery.id', '<', p.before)
     .where('delivery.queued_at_ms', '>=', p.fromMs)

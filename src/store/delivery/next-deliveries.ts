@@ -159,8 +159,12 @@ export async function hasProbe(
   return rows.length > 0
 }
 
-const hasten = statement<{ id: number }>()((db, p) =>
-  db.updateTable('delivery').set({ round: ASKED_FOR }).where('id', '=', p.id).where('state', '=', DELIVERY_STATE.due),
+const hasten = statement<{ id: number }>()((db, p, { unindexed }) =>
+  db
+    .updateTable('delivery')
+    .set({ round: ASKED_FOR })
+    .where('id', '=', p.id)
+    .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.due)),
 )
 const standing = statement<{ id: number }>()((db, p) => db.selectFrom('delivery').select(['endpoint_id', 'state']).where('id', '=', p.id))
 

@@ -22,7 +22,7 @@ const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
     ),
 )
 /** The condition on the state leaves out deliveries that another request has queued again meanwhile. */
-const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number; livedMs: number }>()((db, p, { oneOf }) =>
+const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number; livedMs: number }>()((db, p, { oneOf, unindexed }) =>
   db
     .updateTable('delivery')
     .set({
@@ -43,7 +43,7 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
       queued_lived_ms: p.livedMs,
     })
     .where('id', 'in', oneOf(p.ids))
-    .where('state', '>=', DELIVERY_STATE.delivered),
+    .where((row) => row(unindexed(row.ref('state')), '>=', DELIVERY_STATE.delivered)),
 )
 
 /**

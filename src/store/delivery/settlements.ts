@@ -142,12 +142,12 @@ const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least 
     ),
 )
 
-const cancelAll = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { oneOf }) =>
+const cancelAll = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { oneOf, unindexed }) =>
   db
     .updateTable('delivery')
     .set({ state: DELIVERY_STATE.cancelled, reason: 'held_too_long', settled_at_ms: p.nowMs })
     .where('id', 'in', oneOf(p.ids))
-    .where('state', 'in', UNENDED),
+    .where((row) => row(unindexed(row.ref('state')), 'in', UNENDED)),
 )
 
 /** Cancels deliveries that have waited longer than `retention.held`. The caller must make the next deliveries of their parcels due. */

@@ -8,27 +8,23 @@ const LOOKED_AT = 512
 const FOUND_MAX = 64
 
 /** Finds the identifiers of those of these parcels whose last poll was answered. */
-const answeredOf = (db: Kysely<Tables>, parcels: SelectQueryBuilder<Tables, 'parcel', { id: number }>) =>
+const answeredOf = (db: Kysely<Tables>, parcels: SelectQueryBuilder<Tables, 'parcel', object>) =>
   db
-    .selectFrom(parcels.limit(sql.lit(LOOKED_AT)).as('looked'))
-    .innerJoin('parcel', 'parcel.id', 'looked.id')
-    .innerJoin('identifier', 'identifier.parcel_id', 'parcel.id')
-    .select(['parcel.id', 'identifier.value'])
-    .where('parcel.failures', '=', 0)
-    .where('parcel.checked_at_ms', 'is not', null)
+    .selectFrom(parcels.select(['id', 'failures', 'checked_at_ms']).limit(sql.lit(LOOKED_AT)).as('looked'))
+    .innerJoin('identifier', 'identifier.parcel_id', 'looked.id')
+    .select(['looked.id', 'identifier.value'])
+    .where('looked.failures', '=', 0)
+    .where('looked.checked_at_ms', 'is not', null)
     .where('identifier.refused_at_ms', 'is', null)
     .orderBy('identifier.is_tracking_id')
     .limit(sql.lit(FOUND_MAX))
 
 const answered = statement()((db) =>
-  answeredOf(db, db.selectFrom('parcel').select('id').where('next_poll_at_ms', 'is not', null).orderBy('next_poll_at_ms', 'desc')),
+  answeredOf(db, db.selectFrom('parcel').where('next_poll_at_ms', 'is not', null).orderBy('next_poll_at_ms', 'desc')),
 )
 
 const ended = statement<{ stopped: string }>()((db, p) =>
-  answeredOf(
-    db,
-    db.selectFrom('parcel').select('id').where('next_poll_at_ms', 'is', null).where('stopped', '=', p.stopped).orderBy('id', 'desc'),
-  ),
+  answeredOf(db, db.selectFrom('parcel').where('next_poll_at_ms', 'is', null).where('stopped', '=', p.stopped).orderBy('id', 'desc')),
 )
 
 /**

@@ -10,13 +10,13 @@ const NO_PARCEL = 0
 const polledFor = statement<{ afterParcelId: number; limit: number }>()((db, p) =>
   db.selectFrom('parcel').select('id').where('id', '>', p.afterParcelId).orderBy('id').limit(p.limit),
 )
-const ended = statement<{ afterParcelId: number; lastId: number; nowMs: number }>()((db, p) =>
+const ended = statement<{ afterParcelId: number; lastId: number; nowMs: number }>()((db, p, { unindexed }) =>
   db
     .selectFrom('parcel')
     .select('id')
     .where('id', '>', p.afterParcelId)
     .where('id', '<=', p.lastId)
-    .where('next_poll_at_ms', 'is', null)
+    .where((row) => row(unindexed(row.ref('next_poll_at_ms')), 'is', null))
     .where((row) =>
       row.or([
         row('stopped', 'in', [sql.lit('stale'), sql.lit('delivered')]),
@@ -84,14 +84,14 @@ const awaitPushes = statement<{ afterParcelId: number; lastId: number; byMs: num
       .where('parcel_id', '<=', p.lastId),
 )
 
-const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { least }) =>
+const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs: number }>()((db, p, { anyEndpoint, least }) =>
   db
     .updateTable('delivery')
     .set((row) => ({
       next_attempt_at_ms: row('next_attempt_at_ms', '-', p.byMs),
       first_failed_at_ms: least(row.ref('first_failed_at_ms'), row.val(p.nowMs)),
     }))
-    .where('endpoint_id', 'in', db.selectFrom('endpoint').select('id'))
+    .where('endpoint_id', 'in', anyEndpoint)
     .where('parcel_id', '>', p.above)
     .where('parcel_id', '<=', p.lastId)
     // A delivery that waits behind another keeps the retry time of its last failure, so shift that too.

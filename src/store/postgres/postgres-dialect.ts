@@ -15,6 +15,7 @@ const postgresDialect: Dialect = {
   // Bind a list as an array, so that one statement serves lists of any length.
   oneOf: (list) => sql`(select unnest(${list}::bigint[]))`,
   oneOfTexts: (list) => sql`(select unnest(${list}::text[]))`,
+  anyEndpoint: sql`(select unnest(array(select endpoint.id from endpoint)))`,
   rowsOf: (list) => sql`(select unnest(${list}::bigint[]) as value)`,
   // With a null the result must be null, as in SQLite. PostgreSQL's own `least` and `greatest` ignore nulls.
   least: (one, other) => sql`(case when ${one} <= ${other} then ${one} when ${one} > ${other} then ${other} end)`,
@@ -40,6 +41,12 @@ export interface PostgresStatement {
 }
 
 /**
+ * `in` with a list. As `= any(list)` it is a condition of an index. As a subquery it may be a join, and for a join whose table was analyzed while it
+ * was almost empty the server reads the whole table. `not in` stays: its list becomes a hash table.
+ */
+const ONE_OF = /(?<! not) in \(select unnest\((\$\d+::\w+\[\]|array\([^)]*\))\)\)/g
+
+/**
  * Compiles a statement. Constant numbers become part of the text, because a plan that is made once for all runs needs them to choose a
  * partial index (`state = 1`). A parameter that occurs several times is bound once.
  */
@@ -47,7 +54,7 @@ export function compileForPostgres(statement: Statement<never, unknown>): Postgr
   const { sql: text, parameters: given } = statement.compile(postgresDialect)
   const parameters: Parameter[] = []
   const numbers = new Map<string, number>()
-  const written = text.replaceAll(/\$(\d+)/g, (_match, nth: string) => {
+  const written = text.replaceAll(ONE_OF, ' = any($1)').replaceAll(/\$(\d+)/g, (_match, nth: string) => {
     const parameter = readParameter(given[Number(nth) - 1])
     if (typeof parameter === 'number') return String(parameter)
     const known = parameter instanceof Placeholder ? numbers.get(parameter.name) : undefined

@@ -14,6 +14,7 @@ const sqliteDialect: Dialect = {
   // Lists are bound as JSON, so one statement takes lists of any length.
   oneOf: (list) => sql`(select value from json_each(${list}))`,
   oneOfTexts: (list) => sql`(select value from json_each(${list}))`,
+  anyEndpoint: sql`(select endpoint.id from endpoint)`,
   rowsOf: (list) => sql`json_each(${list})`,
   least: (one, other) => sql`min(${one}, ${other})`,
   greatest: (one, other) => sql`max(${one}, ${other})`,

@@ -7,9 +7,9 @@ import { isWholeCount } from './hot-statements.ts'
 
 /** Statements that may read a table or an index from end to end, and why. */
 const WHOLE: readonly (readonly [statement: RegExp, because: string])[] = [
-  [/^select (?:"id"|"mark") from "\w+"(?: order by "id" desc)? limit 1$/, 'it stops at the first row'],
+  [/^select (?:(?:"id"|"mark") from "\w+"(?: order by "id" desc)? limit 1|max\("id"\) as "id" from "\w+")$/, 'it stops at the first row'],
   [
-    /^select count\(\*\) as "count", min\(id\) as "first", max\(id\) as "last" from "inbox" where "state" = [23] and "reason" = \S+$/,
+    /^select count\(\*\) as "count", min\(id\) as "first", max\(id\) as "last" from "inbox" where "state" = [123] and (?:"reason" = \S+|"id" > 0)$/,
     'an index that holds only such pushes, of which there are few',
   ],
   [/^select \* from "tombstone" order by "mark"$/, 'a start and a restore read what was erased'],

@@ -31,8 +31,12 @@ function noting<S extends Session>(session: S, seen: Set<AnyStatement>): S {
   }
 }
 
-function notingReads(engine: ReadEngine, seen: Set<AnyStatement>): ReadEngine {
-  return { ...engine, session: noting(engine.session, seen), snapshot: (work) => engine.snapshot((session) => work(noting(session, seen))) }
+function notingReads(engine: ReadEngine, seen: Set<AnyStatement>, inSnapshots = seen): ReadEngine {
+  return {
+    ...engine,
+    session: noting(engine.session, seen),
+    snapshot: (work) => engine.snapshot((session) => work(noting(session, inSnapshots))),
+  }
 }
 
 const NOW = Date.UTC(2026, 2, 2)
@@ -189,24 +193,24 @@ export function isWholeCount(statement: string): boolean {
 
 const USED = { named: true }
 
-/** Uses a store on PostgreSQL. Returns all statements as they were sent. */
-export async function usedOnPostgres(url: string): Promise<readonly string[]> {
-  const seen = new Set<AnyStatement>()
+/** Uses a store on PostgreSQL. Returns the statements that it sent outside transactions, and so without the planner settings of transactions. */
+export async function sentAloneOnPostgres(url: string): Promise<readonly string[]> {
+  const alone = new Set<AnyStatement>()
   const pool = openTestPool(url, 6)
   const writer = createPostgresWriter(pool, USED)
   const watched: Engine = {
     name: 'postgres',
     openWriteStore: async () => ({
-      ...createPostgresWriteStore({ transaction: (work) => writer.transaction((session) => work(noting(session, seen))) }),
+      ...createPostgresWriteStore(writer),
       close: async () => undefined,
     }),
     openReadStore() {
-      const engine = notingReads(createPostgresReader(openTestPool(url, 2), USED), seen)
-      return { ...createReadStore(engine), parcelVersion: createParcelVersions(noting(engine.session, seen)) }
+      const engine = notingReads(createPostgresReader(openTestPool(url, 2), USED), alone, new Set())
+      return { ...createReadStore(engine), parcelVersion: createParcelVersions(engine.session) }
     },
   }
   await useStore(watched, url)
-  return [...new Set([...seen].map((statement) => compileForPostgres(statement).text))]
+  return [...new Set([...alone].map((statement) => compileForPostgres(statement).text))]
 }
 
 /** Uses a store on SQLite. Returns all statements as they were prepared. */

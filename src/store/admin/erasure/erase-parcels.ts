@@ -11,16 +11,16 @@ import { statement } from '../../statement.ts'
 type OfParcels = { readonly ids: readonly number[] }
 
 /**
- * Joins all endpoints, even removed ones, because the index that finds the deliveries of a parcel begins with the endpoint. The joins are cross
- * joins, whose order SQLite keeps. With others it may read all deliveries.
+ * Joins all endpoints, even removed ones, because the index that finds the deliveries of a parcel begins with the endpoint. SQLite
+ * keeps the order of a cross join. With another join it may read all deliveries.
  */
-const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
+const deliveriesOf = statement<OfParcels>()((db, p, { anyEndpoint, oneOf }) =>
   db
     .selectFrom('endpoint')
-    .crossJoin(rowsOf(p.ids).as('parcel_of'))
     .crossJoin('delivery')
     .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
-    .whereRef('delivery.parcel_id', '=', 'parcel_of.value')
+    .where('delivery.endpoint_id', 'in', anyEndpoint)
+    .where('delivery.parcel_id', 'in', oneOf(p.ids))
     .select([
       'delivery.id',
       'delivery.sequence',
@@ -33,15 +33,12 @@ const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
 )
 const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
 const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
-/** Finds the events of these parcels that the relay has composed from polls. */
-const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
-  db
-    .selectFrom('sighting')
-    .innerJoin('feed', 'feed.entry', 'sighting.sequence')
-    .select('feed.sequence')
-    .distinct()
-    .where('sighting.parcel_id', 'in', oneOf(p.ids))
-    .where('feed.payload_ref', '<=', sql.lit(0)),
+const entriesOf = statement<OfParcels>()((db, p, { oneOf }) =>
+  db.selectFrom('sighting').select('sequence').where('parcel_id', 'in', oneOf(p.ids)),
+)
+/** Finds the events of these entries that the relay has composed from polls. With a join the planner may read all composed events. */
+const composedOf = statement<{ entries: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('feed').select('sequence').where('entry', 'in', oneOf(p.entries)).where('payload_ref', '<=', sql.lit(0)),
 )
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
 /** There are few rows: a group of failures for each of the last answers of an endpoint. */
@@ -52,11 +49,7 @@ const removeFailure = statement<{ endpointId: number; digest: string }>()((db, p
   db.deleteFrom('failure').where('endpoint_id', '=', p.endpointId).where('digest', '=', p.digest),
 )
 const removePushes = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('parcel_id', 'in', oneOf(p.ids)))
-const removeExpected = statement<OfParcels>()((db, p, { oneOf }) =>
-  db
-    .deleteFrom('expected_push')
-    .where('entry', 'in', (of) => of.selectFrom('sighting').select('sighting.sequence').where('parcel_id', 'in', oneOf(p.ids))),
-)
+const removeExpected = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('expected_push').where('parcel_id', 'in', oneOf(p.ids)))
 const removeSightings = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)))
 const removeAnswers = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('answer').where('parcel_id', 'in', oneOf(p.ids)))
 const removeLanguages = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('language_asked').where('parcel_id', 'in', oneOf(p.ids)))
@@ -96,7 +89,8 @@ export async function eraseParcels(session: Session, ids: readonly number[]): Pr
   await eraseFailures(session, new Set(names.map(({ value }) => value)), new Set(deliveries.ids))
   const { rows: pushes } = await session.run(removePushes, { ids })
   session.enqueueWrite(removeExpected, { ids })
-  session.enqueueWrite(removeComposed, { ids: (await session.all(composedOf, { ids })).map(({ sequence }) => sequence) })
+  const entries = (await session.all(entriesOf, { ids })).map(({ sequence }) => sequence)
+  session.enqueueWrite(removeComposed, { ids: (await session.all(composedOf, { entries })).map(({ sequence }) => sequence) })
   const contents = await contentsUsedBy(session, ids)
   const { rows: sightings } = await session.run(removeSightings, { ids })
   const texts = (await listUnused(session, contents)).length

@@ -4,6 +4,7 @@ import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, UnrecordedPush } from 
 import type { InboxState } from '../../../domain/ingest/inbox.ts'
 import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from '../../../flow/admin/retention/retention-ports.ts'
 import { DELIVERY_STATE, decodeParcel } from '../../codec.ts'
+import { waitingAt } from '../../delivery/deliveries.ts'
 import { prunedTo } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
@@ -123,20 +124,7 @@ const replayable = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 )
 
 /** Finds endpoints with waiting deliveries, including removed endpoints. Each endpoint takes one look-up in an index. */
-const backlogs = statement()((db) =>
-  db
-    .selectFrom('endpoint')
-    .select('id')
-    .where((of) =>
-      of.exists(
-        of
-          .selectFrom('delivery')
-          .select('delivery.id')
-          .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
-          .where('delivery.state', '<', DELIVERY_STATE.delivered),
-      ),
-    ),
-)
+const backlogs = statement()((db) => db.selectFrom('endpoint').select('id').where(waitingAt, 'is not', null))
 /** Finds a waiting delivery for each pair of endpoint and parcel, by an index. With `exists`, the planner may read all waiting deliveries. */
 const awaited = statement<{ endpoints: readonly number[]; parcels: readonly number[] }>()((db, p, { rowsOf }) =>
   db

@@ -11,8 +11,12 @@ import { saveSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
 
 /** The condition on the state leaves out a delivery that was queued again after it was found. */
-const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
-  db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)).where('state', '>=', DELIVERY_STATE.delivered).returning('id'),
+const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed }) =>
+  db
+    .deleteFrom('delivery')
+    .where('id', 'in', oneOf(p.ids))
+    .where((row) => row(unindexed(row.ref('state')), '>=', DELIVERY_STATE.delivered))
+    .returning('id'),
 )
 const removeAttempts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)),

@@ -12,9 +12,7 @@ const pushesOf = statement<OfParcels>()((db, p, { oneOf }) =>
 )
 const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)))
 const removeExpected = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
-  db
-    .deleteFrom('expected_push')
-    .where('entry', 'in', (of) => of.selectFrom('sighting').select('sighting.sequence').where('parcel_id', 'in', oneOf(p.ids))),
+  db.deleteFrom('expected_push').where('parcel_id', 'in', oneOf(p.ids)),
 )
 const removeSightings = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)),

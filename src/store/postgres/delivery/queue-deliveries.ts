@@ -71,7 +71,7 @@ const lockStanding = rawStatement<{ ids: readonly number[] }>()(
 )
 const lockEndpointsOf = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
-    select id from endpoint where id in (select endpoint_id from delivery where id = any(${p.ids}::bigint[]) and parcel_id = 0) order by id for no key update`,
+    select id from endpoint where id in (select endpoint_id from delivery where id = any(${p.ids}::bigint[]) and parcel_id + 0 = 0) order by id for no key update`,
 )
 const lockAll = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`select id from parcel where id = any(${p.ids}::bigint[]) order by id for no key update`,
@@ -104,7 +104,7 @@ export function lockQueues(session: Session, endpointId: string, parcelIds: read
 const releaseFirsts = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
   (p) => sql`
     update delivery set state = 1, next_attempt_at_ms = case when attempts > 0 then next_attempt_at_ms else least(next_attempt_at_ms, ${p.nowMs}) end
-    where state = 0 and id in (
+    where state + 0 = 0 and id in (
       select first.id from (
         select distinct endpoint_id, parcel_id from delivery where id = any(${p.ids}::bigint[])
       ) as ended cross join lateral (
@@ -126,7 +126,7 @@ const acceptAll = rawStatement<{
       accepted_status = u.status, accepted_address = u.address
     from unnest(${p.ids}::bigint[], ${p.attempts}::integer[], ${p.atMs}::bigint[], ${p.durationMs}::bigint[], ${p.statuses}::integer[],
       ${p.addresses}::text[]) as u (id, attempts, at_ms, duration_ms, status, address)
-    where delivery.id = u.id and delivery.state < 2`,
+    where delivery.id = u.id and delivery.state + 0 < 2`,
 )
 
 /** Cancels deliveries that have waited for longer than `retention.held`, and makes the next deliveries of their parcels due. */

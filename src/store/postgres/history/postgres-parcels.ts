@@ -22,9 +22,12 @@ export const lockIdentifiers = statement<{ values: readonly string[] }>()((db, p
     .orderBy('value')
     .forUpdate(),
 )
-/** Locks identifiers in the same order as `lockIdentifiers`, so that two transactions cannot deadlock. */
+/**
+ * Locks identifiers in the same order as `lockIdentifiers`, so that two transactions cannot deadlock. The order is that of an expression, because
+ * the planner may read the whole index of values to save a sort.
+ */
 const lockIdentifiersOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
-  db.selectFrom('identifier').select('value').where('parcel_id', 'in', oneOf(p.ids)).orderBy('value').forUpdate(),
+  db.selectFrom('identifier').select('value').where('parcel_id', 'in', oneOf(p.ids)).orderBy(sql`value || ''`).forUpdate(),
 )
 const lockParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)).orderBy('id').forNoKeyUpdate(),
