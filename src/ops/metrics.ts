@@ -56,8 +56,8 @@ export interface MetricsPorts {
   /** Counts the encrypted secrets in the store. `upToDate`: encrypted with the first at-rest key. `outdated`: with another key. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   readonly restores: () => readonly RestoreRecord[]
-  /** `failures`: how many backups have failed since the relay was started. */
-  readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
+  /** How many backups have failed since the relay was started, and how many scheduled ones were skipped because another was being made. */
+  readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly skipped: number; readonly nowMs: number }
   readonly retention: () => Promise<RetentionState>
   /** `id`: the id of this replica. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
@@ -302,11 +302,17 @@ function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): 
   const bytes = gauge('relay_backup_bytes', 'Size of the last backup; absent: none was made.')
   const failing = gauge('relay_backup_failing', '1 while the last backup has failed.')
   const failures = new Counter({ name: 'relay_backup_failures_total', help: 'Backups that could not be made.', registers })
-  let counted = 0
+  const skipped = new Counter({
+    name: 'relay_backups_skipped_total',
+    help: 'Scheduled backups that were skipped because another was being made.',
+    registers,
+  })
+  let counted = { failures: 0, skipped: 0 }
   return () => {
     const { state, nowMs, ...since } = read()
-    failures.inc(since.failures - counted)
-    counted = since.failures
+    failures.inc(since.failures - counted.failures)
+    skipped.inc(since.skipped - counted.skipped)
+    counted = since
     failing.set(state.failing === null ? 0 : 1)
     for (const one of [age, bytes]) one.remove()
     if (state.last === null) return

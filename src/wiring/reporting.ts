@@ -35,7 +35,7 @@ export interface ReportingPorts {
   readonly certificates: Pick<Certificates, 'shown' | 'clients'>
   readonly vault: Pick<Vault, 'isCurrent'>
   readonly tombstoneKey: Pick<TombstoneKeyKeeper, 'sealed'>
-  readonly backups: Pick<ManageBackups, 'state' | 'failures'>
+  readonly backups: Pick<ManageBackups, 'state' | 'failures' | 'skipped'>
   readonly restores: readonly RestoreRecord[]
   readonly tallies: Tallies
   readonly refused: RefusedPushesKeeper
@@ -77,7 +77,7 @@ export function openReporting(ports: ReportingPorts) {
     clientCertificates: () => certificates.clients().slice(0, ENDPOINT_LABELS.max),
     secrets: () => countSealed({ vault, reads, tombstoneKey: tombstoneKey.sealed }),
     restores: () => restores,
-    backups: () => ({ state: backups.state(), failures: backups.failures(), nowMs: clock.now() }),
+    backups: () => ({ state: backups.state(), failures: backups.failures(), skipped: backups.skipped(), nowMs: clock.now() }),
     retention: () => reads.retentionState(),
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   })

@@ -90,9 +90,9 @@ testWith('a small file system')('backups whose disk is not mounted fail, are tol
   expect(seen).toMatchObject({
     lines: expect.arrayContaining([expect.objectContaining({ name: 'backup', state: 'failed', message: because })]),
   })
-  // On a slow machine a backup may have failed before, because the one before it was still being made; then that began the trouble.
+  // A second is too short for a backup on a slow machine: those that meet another are skipped, and only the lost disk is told.
   const { body } = await operator('GET', '/relay/operator-events?event=backup_failed')
-  expect(body).toMatchObject({ events: expect.arrayContaining([expect.objectContaining({ event: 'backup_failed' })]) })
+  expect(body).toMatchObject({ events: [{ event: 'backup_failed', reason: because }] })
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'parcel-relay-test', disk])
   await expect.poll(state).toMatchObject({ failing: null })
 })

@@ -33,7 +33,7 @@ export function metricsWith(ports: Partial<MetricsPorts> = {}, gauges: Partial<t
     clientCertificates: () => [{ endpoint: 'shop', untilMs: 1 }],
     secrets: async () => ({ upToDate: 1, outdated: 0 }),
     restores: () => [],
-    backups: () => ({ state: { last: { name: 'a', atMs: 1, bytes: 1 }, failing: null }, failures: 0, nowMs: 2 }),
+    backups: () => ({ state: { last: { name: 'a', atMs: 1, bytes: 1 }, failing: null }, failures: 0, skipped: 0, nowMs: 2 }),
     retention: async () => ({ pass: null, last: null }),
     replicas: async () => ({ all: [{ id: 1, roles: ['poller', 'janitor'] }], id: 1 }),
     ...ports,

@@ -2,12 +2,9 @@ import {
   type BackupFile,
   type BackupProgress,
   type BackupState,
-  type MadeBackup,
-  NO_BACKUPS,
   namedAhead,
   nameProblem,
   scheduledName,
-  stateAfterBackup,
 } from '../../../domain/admin/backup.ts'
 import type { ErasureTrace } from '../../../domain/admin/erasure.ts'
 import { hasUnended, type Job, UNENDED_MAX } from '../../../domain/admin/job.ts'
@@ -21,6 +18,7 @@ import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { Unstored } from '../unstored.ts'
 import type { BackupFolder, BackupOrder, PlacedBackup } from './backup-ports.ts'
+import { type BackupRecord, openRecord } from './backup-record.ts'
 import { ON_A_SERVER } from './backups.tx.ts'
 
 export interface BackupSettings {
@@ -74,7 +72,10 @@ export interface ManageBackups {
   list(): Promise<BackupList>
   /** Starts a backup. `body`: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
   start(body: unknown, by: Actor): Promise<Job>
-  /** Makes a scheduled backup. Resolves when the backup has been made or has failed. Never rejects. */
+  /**
+   * Makes a scheduled backup. Resolves when the backup has been made or has failed. Never rejects. While another backup is being made, this one is
+   * skipped, which is no failure: a schedule may be shorter than a backup takes.
+   */
   scheduled(): Promise<void>
   /** Returns the progress of the backup with this job; null: the backup is not being made. */
   progressOf(jobId: number): BackupProgress | null
@@ -86,6 +87,8 @@ export interface ManageBackups {
   mayHold(trace: ErasureTrace | null): Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }>
   /** Returns how many backups have failed since the relay started. */
   failures(): number
+  /** Returns how many scheduled backups were skipped since the relay started. */
+  skipped(): number
   stop(): Promise<void>
 }
 
@@ -172,6 +175,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
     },
     async scheduled() {
       const name = scheduledName(clock.now(), relayId)
+      if (running !== null) return record.skip(name, running)
       try {
         const { ended } = await launch(name, placeOf(), { by: SCHEDULE })
         await ended
@@ -182,6 +186,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
     progressOf: (jobId) => (running?.jobId === jobId ? running.progress : null),
     state: record.state,
     failures: record.failures,
+    skipped: record.skipped,
     async stop() {
       if (running === null) return
       running.isStopping = true
@@ -231,32 +236,6 @@ function createListing({ pause }: ManageBackupsPorts, state: () => BackupState):
     })
     const late = pause(LIST_MS_MAX).then(() => Promise.reject(new Error('the folder does not answer')))
     return await Promise.race([listing, late])
-  }
-}
-
-interface BackupRecord {
-  state(): BackupState
-  failures(): number
-  /** Saves the result of a backup. Never rejects. */
-  end(backup: Running, made: MadeBackup | null, failure: string | null): Promise<void>
-}
-
-async function openRecord({ write, folder, clock, unstored, log }: ManageBackupsPorts): Promise<BackupRecord> {
-  let state = folder === null ? NO_BACKUPS : await write.backupState()
-  let failures = 0
-  return {
-    state: () => state,
-    failures: () => failures,
-    async end({ name, jobId }, made, failure) {
-      if (failure !== null) {
-        failures += 1
-        log.error({ backup: name, job: jobId, reason: failure }, 'a backup could not be made; the relay goes on without it')
-      }
-      const end = { jobId, name, nowMs: clock.now(), made, failure }
-      const event = failure === null || state.failing !== null ? null : { event: 'backup_failed' as const, backup: name, reason: failure }
-      state = stateAfterBackup(state, end)
-      await unstored.write({ kind: 'backup', end, event })
-    },
   }
 }
 

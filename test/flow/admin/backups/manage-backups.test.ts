@@ -31,6 +31,7 @@ function jobOf(jobId: number, task: Job['task']): Job {
 async function openWorld(world: World = {}) {
   const ends: BackupEnd[] = []
   const events: unknown[] = []
+  const logged: string[] = []
   const orders: BackupOrder[] = []
   const calls = { discarded: 0, closed: 0, stopped: 0, left: 0 }
   const wanted = { isWanted: true }
@@ -88,9 +89,9 @@ async function openWorld(world: World = {}) {
         events.push(what.event)
       },
     },
-    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+    log: { info: () => undefined, warn: (_: unknown, text: string) => void logged.push(text), error: () => undefined },
   }
-  return { manage: await openManageBackups(ports), ends, events, orders, calls, wanted }
+  return { manage: await openManageBackups(ports), ends, events, orders, calls, wanted, logged }
 }
 
 test('a backup is copied, checked and moved to its folder, and its result is stored', async () => {
@@ -141,6 +142,20 @@ test('only one backup is made at a time', async () => {
   await vi.waitFor(() => expect(manage.progressOf(jobId)).toEqual({ step: 'copying', done: 1, total: 2 }))
   copying.resolve({ sequence: 1 })
   await vi.waitFor(() => expect(ends).toHaveLength(1))
+})
+
+test('a scheduled backup that meets one under way is skipped: logged, counted, and no failure', async () => {
+  const copying = Promise.withResolvers<{ sequence: number }>()
+  const { manage, ends, logged } = await openWorld({ copy: () => copying.promise })
+  const first = manage.scheduled()
+  await manage.scheduled()
+  expect([ends, manage.skipped(), manage.failures(), manage.state().failing]).toEqual([[], 1, 0, null])
+  expect(logged).toEqual([expect.stringMatching(/^a scheduled backup was skipped/)])
+  copying.resolve({ sequence: 1 })
+  await first
+  expect(ends).toMatchObject([{ jobId: 1, failure: null }])
+  await manage.scheduled()
+  expect([ends.length, manage.skipped()]).toEqual([2, 1])
 })
 
 test.each([

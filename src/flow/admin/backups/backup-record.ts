@@ -1,0 +1,54 @@
+import { type BackupState, type MadeBackup, NO_BACKUPS, stateAfterBackup } from '../../../domain/admin/backup.ts'
+import type { Clock, Log } from '../../ports.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { Unstored } from '../unstored.ts'
+import type { BackupFolder } from './backup-ports.ts'
+
+interface Attempt {
+  readonly name: string
+  readonly jobId: number | null
+}
+
+export interface BackupRecord {
+  state(): BackupState
+  failures(): number
+  skipped(): number
+  /** Notes that a scheduled backup was not begun, because another is being made. */
+  skip(name: string, running: Attempt): void
+  /** Saves the result of a backup. Never rejects. */
+  end(backup: Attempt, made: MadeBackup | null, failure: string | null): Promise<void>
+}
+
+export interface BackupRecordPorts {
+  readonly write: Pick<WriteSide, 'backupState'>
+  readonly folder: BackupFolder | null
+  readonly clock: Pick<Clock, 'now'>
+  readonly unstored: Pick<Unstored, 'write'>
+  readonly log: Pick<Log, 'warn' | 'error'>
+}
+
+/** Opens the record of how backups ended. */
+export async function openRecord({ write, folder, clock, unstored, log }: BackupRecordPorts): Promise<BackupRecord> {
+  let state = folder === null ? NO_BACKUPS : await write.backupState()
+  let failures = 0
+  let skipped = 0
+  return {
+    state: () => state,
+    failures: () => failures,
+    skipped: () => skipped,
+    skip(name, { name: running, jobId }) {
+      skipped += 1
+      log.warn({ backup: name, running, job: jobId }, 'a scheduled backup was skipped: another is being made')
+    },
+    async end({ name, jobId }, made, failure) {
+      if (failure !== null) {
+        failures += 1
+        log.error({ backup: name, job: jobId, reason: failure }, 'a backup could not be made; the relay goes on without it')
+      }
+      const end = { jobId, name, nowMs: clock.now(), made, failure }
+      const event = failure === null || state.failing !== null ? null : { event: 'backup_failed' as const, backup: name, reason: failure }
+      state = stateAfterBackup(state, end)
+      await unstored.write({ kind: 'backup', end, event })
+    },
+  }
+}
