@@ -13,7 +13,7 @@ import { listTallies } from './admin/tallies.ts'
 import { findQueued } from './delivery/delivery-copies.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countReplayable } from './delivery/ended-deliveries.ts'
-import { countBacklog, listOldestWaiting } from './delivery/endpoint-backlogs.ts'
+import { countBacklogs, listOldestWaiting } from './delivery/endpoint-backlogs.ts'
 import { listDamagedEndpoints, listEndpoints } from './delivery/endpoints.ts'
 import { lastFailures, listFailures } from './delivery/failures.ts'
 import { hasProbe } from './delivery/next-deliveries.ts'
@@ -87,7 +87,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listEndpoints: () => listEndpoints(session),
     listFailures: (request) => listFailures(session, request),
     lastFailures: (endpointIds) => lastFailures(session, endpointIds),
-    countBacklog: (endpointId) => countBacklog(session, Number(endpointId)),
+    countBacklogs: (endpointIds) => countBacklogs(session, endpointIds.map(Number)),
     listOldestWaiting: () => listOldestWaiting(session),
     hasProbe: (request) => hasProbe(session, request),
     listDeliveries: (query) => engine.snapshot((of) => listDeliveries(of, query)),

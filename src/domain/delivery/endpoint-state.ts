@@ -98,6 +98,8 @@ export interface EndpointBacklog {
   readonly dead: number
 }
 
+export const NO_BACKLOG: EndpointBacklog = { waiting: 0, oldestAtMs: null, dead: 0 }
+
 /**
  * A managed endpoint to add, under a reserved id. `key` and the values of `headers` are encrypted for this id. `from`: the sequence of the
  * feed to start at; null: start with the events that are recorded from now on.

@@ -1,4 +1,4 @@
-import { conditionOf, type EndpointCondition, type EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { conditionOf, type EndpointCondition, type EndpointState, NO_BACKLOG } from '../../domain/delivery/endpoint-state.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
@@ -23,20 +23,22 @@ export interface GaugeNames {
 
 /** Reads the gauges of the first endpoints, and the sums of all others, so that every waiting delivery is counted. */
 export async function readEndpointGauges(
-  { reads, clock }: { readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog'>; readonly clock: Pick<Clock, 'now'> },
+  { reads, clock }: { readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklogs'>; readonly clock: Pick<Clock, 'now'> },
   { max, others }: GaugeNames,
 ): Promise<readonly EndpointGauge[]> {
   const gauges = new Map<string, EndpointGauge>()
-  for (const [index, state] of (await reads.listEndpoints()).entries()) {
+  const states = await reads.listEndpoints()
+  const backlogs = await reads.countBacklogs(states.map(({ endpoint }) => endpoint.id))
+  for (const [index, state] of states.entries()) {
     const name = index < max ? state.endpoint.name : others
     const known = gauges.get(name)
-    const one = await readOne(state, name)
+    const one = gaugeOf(state, name)
     gauges.set(name, known === undefined ? one : sumOf(known, one))
   }
   return [...gauges.values()]
 
-  async function readOne(state: EndpointState, name: string): Promise<EndpointGauge> {
-    const { waiting, oldestAtMs, dead } = await reads.countBacklog(state.endpoint.id)
+  function gaugeOf(state: EndpointState, name: string): EndpointGauge {
+    const { waiting, oldestAtMs, dead } = backlogs.get(state.endpoint.id) ?? NO_BACKLOG
     return {
       name,
       waiting,

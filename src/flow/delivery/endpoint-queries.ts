@@ -8,7 +8,7 @@ import type { SignerOf } from './dispatching/send-delivery.ts'
 import { type EndpointView, type InspectedEndpoint, inspectEndpoint, viewEndpoints } from './endpoint-view.ts'
 
 export interface EndpointQueriesPorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDamagedEndpoints' | 'countBacklog' | 'hasProbe' | 'lastFailures' | 'listFailures'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDamagedEndpoints' | 'countBacklogs' | 'hasProbe' | 'lastFailures' | 'listFailures'>
   readonly signerOf: SignerOf
   /** Where the config takes the key of an endpoint from; null: the key is not in the config, or is written there as text. */
   readonly keyOriginOf: (state: EndpointState) => SecretOrigin | null

@@ -1,7 +1,7 @@
 import type { KeyFingerprints } from '../../domain/delivery/delivery-request.ts'
 import { probeLooks } from '../../domain/delivery/endpoint-health.ts'
 import type { SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
-import type { EndpointBacklog, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { type EndpointBacklog, type EndpointState, NO_BACKLOG } from '../../domain/delivery/endpoint-state.ts'
 import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
 import { limitOf, type ShownLimit } from '../../domain/delivery/pace.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -33,17 +33,18 @@ export interface InspectedEndpoint extends EndpointView {
   readonly keyFrom: SecretOrigin | null
 }
 
-type ViewReads = Pick<ReadSide, 'countBacklog' | 'hasProbe' | 'lastFailures'>
+type ViewReads = Pick<ReadSide, 'countBacklogs' | 'hasProbe' | 'lastFailures'>
 
-/** The cost grows with the number of waiting and dead deliveries; see `countBacklog`. */
+/** The cost grows with the number of waiting and dead deliveries; see `countBacklogs`. */
 export async function viewEndpoints(reads: ViewReads, states: readonly EndpointState[], nowMs: number): Promise<readonly EndpointView[]> {
-  const failures = await reads.lastFailures(states.map(({ endpoint }) => endpoint.id))
+  const ids = states.map(({ endpoint }) => endpoint.id)
+  const [failures, backlogs] = [await reads.lastFailures(ids), await reads.countBacklogs(ids)]
   const views: EndpointView[] = []
   for (const state of states) {
     const { id } = state.endpoint
     const nextProbe = await findNextProbe(reads, state, nowMs)
     const limit = state.disabled === null ? limitOf(state.health.pace, nowMs) : null
-    views.push({ ...state, nextProbe, limit, backlog: await reads.countBacklog(id), lastFailure: failures.get(id) ?? null })
+    views.push({ ...state, nextProbe, limit, backlog: backlogs.get(id) ?? NO_BACKLOG, lastFailure: failures.get(id) ?? null })
   }
   return views
 }
@@ -64,7 +65,7 @@ async function findNextProbe(
 
 export async function viewEndpoint(reads: ViewReads, state: EndpointState, nowMs: number): Promise<EndpointView> {
   const [view] = await viewEndpoints(reads, [state], nowMs)
-  return view ?? { ...state, nextProbe: null, limit: null, backlog: { waiting: 0, oldestAtMs: null, dead: 0 }, lastFailure: null }
+  return view ?? { ...state, nextProbe: null, limit: null, backlog: NO_BACKLOG, lastFailure: null }
 }
 
 export async function inspectEndpoint(

@@ -115,8 +115,11 @@ export interface DeliveryReads {
   listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
   /** The group with the last failure of each endpoint, by the endpoint's id. */
   lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
-  /** Counts the waiting and the dead deliveries of an endpoint. Counts in parts, so that other reads can run in between. */
-  countBacklog(endpointId: string): Promise<EndpointBacklog>
+  /**
+   * Counts the waiting and the dead deliveries of endpoints, by their ids: in one query those of which there are few, as of most endpoints, and the
+   * others in parts, so that other reads can run in between.
+   */
+  countBacklogs(endpointIds: readonly string[]): Promise<ReadonlyMap<string, EndpointBacklog>>
   /** Returns when the oldest waiting delivery of each endpoint was queued, in one query; absent: none waits. Looks at up to 20,000 of each. */
   listOldestWaiting(): Promise<ReadonlyMap<string, number>>
   /** Whether a failing endpoint has a delivery for a probe; see `DeliveryTx.findProbe`. */

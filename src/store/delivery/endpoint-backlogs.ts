@@ -1,13 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { sql } from 'kysely'
+import { type ExpressionBuilder, sql } from 'kysely'
 import type { EndpointBacklog } from '../../domain/delivery/endpoint-state.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 
 /** How many rows one statement counts. It reads only an index, and blocks other reads for one or two milliseconds. */
 const COUNTED_AT_ONCE = 20_000
 const LAST_OF_STRETCH = COUNTED_AT_ONCE - 1
+/** The statement about several endpoints counts so many rows of each. An endpoint with as many is counted by itself. */
+const FEW = 100
 
 interface Stretch {
   readonly [name: string]: number
@@ -21,6 +24,42 @@ interface Key {
   readonly sequence: number
 }
 
+const fewOfEach = statement<{ endpointIds: readonly number[] }>()((db, p, { rowsOf }) => {
+  const waiting = (of: ExpressionBuilder<Tables & { one: { value: number } }, 'one'>) =>
+    of
+      .selectFrom('delivery')
+      .select('queued_at_ms')
+      .whereRef('delivery.endpoint_id', '=', 'one.value')
+      .where('state', '<', DELIVERY_STATE.delivered)
+      .limit(sql.lit(FEW))
+      .as('waiting')
+  return db
+    .selectFrom(rowsOf(p.endpointIds).as('one'))
+    .select('one.value as endpoint_id')
+    .select((of) => [
+      of
+        .selectFrom(waiting)
+        .select((row) => row.fn.countAll<number>().as('count'))
+        .as('waiting'),
+      of
+        .selectFrom(waiting)
+        .select((row) => row.fn.min('waiting.queued_at_ms').as('oldest'))
+        .as('oldest'),
+      of
+        .selectFrom((each) =>
+          each
+            .selectFrom('delivery')
+            .select('sequence')
+            .whereRef('delivery.endpoint_id', '=', 'one.value')
+            .where('state', '=', DELIVERY_STATE.dead)
+            .where('state', '>=', DELIVERY_STATE.delivered)
+            .limit(sql.lit(FEW))
+            .as('dead'),
+        )
+        .select((row) => row.fn.countAll<number>().as('count'))
+        .as('dead'),
+    ])
+})
 const endOfWaiting = statement<Stretch>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -100,8 +139,18 @@ const countDead = statement<{ endpointId: number; after: number; to: number }>()
 
 const NO_END = Number.MAX_SAFE_INTEGER
 
+/** See `DeliveryReads.countBacklogs`. */
+export async function countBacklogs(session: Session, endpointIds: readonly number[]): Promise<ReadonlyMap<string, EndpointBacklog>> {
+  const backlogs = new Map<string, EndpointBacklog>()
+  for (const { endpoint_id: id, waiting, oldest, dead } of await session.all(fewOfEach, { endpointIds })) {
+    const isFew = Math.max(waiting ?? 0, dead ?? 0) < FEW
+    backlogs.set(String(id), isFew ? { waiting: waiting ?? 0, oldestAtMs: oldest, dead: dead ?? 0 } : await countBacklog(session, id))
+  }
+  return backlogs
+}
+
 /** Counts an endpoint's waiting and dead deliveries in chunks, so that other reads run in between. */
-export async function countBacklog(session: Session, endpointId: number): Promise<EndpointBacklog> {
+async function countBacklog(session: Session, endpointId: number): Promise<EndpointBacklog> {
   let waiting = 0
   let oldestAtMs: number | null = null
   for (let from: Key | undefined = { parcel_id: 0, sequence: 0 }; from !== undefined; ) {

@@ -44,7 +44,7 @@ export interface DeliveryPorts {
   readonly reads: Pick<
     ReadSide,
     | 'listEndpoints'
-    | 'countBacklog'
+    | 'countBacklogs'
     | 'hasProbe'
     | 'lastFailures'
     | 'listFailures'

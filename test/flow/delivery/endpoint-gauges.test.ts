@@ -12,7 +12,7 @@ function stateOf(id: string, change: Partial<EndpointState> = {}): EndpointState
 function gaugesOf(states: readonly EndpointState[], backlogs: Readonly<Record<string, EndpointBacklog>>) {
   const reads = {
     listEndpoints: async () => states,
-    countBacklog: async (id: string) => backlogs[id] ?? { waiting: 0, oldestAtMs: null, dead: 0 },
+    countBacklogs: async () => new Map(Object.entries(backlogs)),
   }
   return readEndpointGauges({ reads, clock: { now: () => NOON } }, { max: 2, others: 'others' })
 }

@@ -13,7 +13,7 @@ const FAILED = { ...newHealth, failingSinceMs: NOON }
 /** The page of an endpoint whose last attempt failed. */
 async function pageOf(change: Partial<EndpointState>): Promise<string> {
   const reads = {
-    countBacklog: async () => ({ waiting: 1, oldestAtMs: NOON, dead: 0 }),
+    countBacklogs: async () => new Map([['1', { waiting: 1, oldestAtMs: NOON, dead: 0 }]]),
     hasProbe: async () => false,
     lastFailures: async () => new Map([['1', FAILURE]]),
     listFailures: async () => [FAILURE],

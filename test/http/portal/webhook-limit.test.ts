@@ -9,7 +9,7 @@ import { NOON } from '../../support/runner/constants.ts'
 
 const MINUTE = 60_000
 const reads = {
-  countBacklog: async () => ({ waiting: 0, oldestAtMs: null, dead: 0 }),
+  countBacklogs: async () => new Map(),
   hasProbe: async () => false,
   lastFailures: async () => new Map(),
 }

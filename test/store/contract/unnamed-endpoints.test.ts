@@ -14,7 +14,7 @@ async function openNamed(engine: Engine) {
   const name = (...names: readonly string[]) => writes.syncEndpoints(names.map(endpointNamed), NOON, null)
   await name('shop')
   const states = async () => (await reads.listEndpoints()).map(({ endpoint, disabled }) => [endpoint.id, endpoint.name, disabled])
-  const waiting = async (id: string) => (await reads.countBacklog(id)).waiting
+  const waiting = async (id: string) => (await reads.countBacklogs([id])).get(id)?.waiting
   const look = (passedMs: number) => writes.removeUnnamedEndpoints({ names: [], nowMs: NOON, passedMs, removeAfterMs: REMOVE_AFTER_MS })
   const [id = ''] = (await reads.listEndpoints()).map(({ endpoint }) => endpoint.id)
   return { ...store, name, states, waiting, look, id, courier: createCourier(writes, NOON) }

@@ -116,7 +116,7 @@ async function openWorld(engine: Engine, receiver: Receiver, settings: Partial<E
     look,
     run,
     state,
-    waiting: async () => (await store.reads.countBacklog(id)).waiting,
+    waiting: async () => (await store.reads.countBacklogs([id])).get(id)?.waiting,
     pace: async () => paceAt((await state()).health.pace, store.now()),
     accepted: () => sent.filter(({ status }) => status === 200),
   }
@@ -214,7 +214,7 @@ describe.each(engines)('7.4: an endpoint that limits us, on $name', (engine) => 
     expect(await world.waiting()).toBe(1)
     await world.run(65 * MINUTE)
     expect(world.sent.filter(({ body }) => isBad(body))).toHaveLength(13)
-    expect(await world.reads.countBacklog(world.id)).toMatchObject({ waiting: 0, dead: 1 })
+    expect((await world.reads.countBacklogs([world.id])).get(world.id)).toMatchObject({ waiting: 0, dead: 1 })
   })
 
   test('is learnt anew by another process that takes it over, which waits as asked', async () => {

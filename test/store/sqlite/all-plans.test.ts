@@ -11,7 +11,7 @@ const IS_PART = new RegExp(
   [
     '^SCAN CONSTANT ROW',
     '^SCAN \\S+(?: EXISTS)? VIRTUAL TABLE',
-    '^SCAN (?:\\(subquery-\\d+\\)|holder|halving|looked|named|near|seen|some)$',
+    '^SCAN (?:\\(subquery-\\d+\\)|holder|dead|halving|looked|named|near|seen|some|waiting)$',
     // The newest 300 rows, and the count of a table that has a thousand.
     '^SCAN kept$',
     '^SCAN job USING INDEX job_(?:unended|end_untold)$',

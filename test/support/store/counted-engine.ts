@@ -1,4 +1,7 @@
+import type { ReadSide } from '../../../src/flow/read-side.ts'
 import type { WriteEngine } from '../../../src/store/engine.ts'
+import type { ReadEngine } from '../../../src/store/read-engine.ts'
+import { createReadStore } from '../../../src/store/read-store.ts'
 
 /** The work that a database has done: the numbers of statements, and of rows returned or changed. */
 export interface Work {
@@ -35,4 +38,14 @@ export function countWork(engine: WriteEngine): { readonly engine: WriteEngine; 
       },
     },
   }
+}
+
+/** Reads a store, and counts the statements that it takes outside snapshots. */
+export function countReads(engine: ReadEngine): { readonly reads: ReadSide; sent(): number } {
+  let sent = 0
+  const all: ReadEngine['session']['all'] = (statement, params) => {
+    sent++
+    return engine.session.all(statement, params)
+  }
+  return { reads: createReadStore({ ...engine, session: { ...engine.session, all } }), sent: () => sent }
 }

@@ -129,7 +129,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   for (let parcel = 0; parcel < 5; parcel++) await reads.findParcel(trackingIdOf(parcel))
   await reads.parcelVersion?.(7)
   await reads.readFeed({ after: 0, limit: 500 })
-  await reads.countBacklog('2')
+  await reads.countBacklogs(['2'])
   await reads.listOldestWaiting()
   await reads.findQueued({ endpointId: '2', events: [{ parcelId: 7, sequence: 1 }] })
   await reads.hasProbe({ endpointId: '2', exceptParcelIds: [7], beforeRound: 3 })

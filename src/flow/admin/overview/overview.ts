@@ -7,7 +7,6 @@ import type { Replica } from '../../../domain/admin/replica.ts'
 import { totalOf } from '../../../domain/admin/tally.ts'
 import { DISK_SUBJECTS } from '../../../domain/admin/trouble.ts'
 import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../../../domain/admin/verdict.ts'
-import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
 import type { OperatorEvent, ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import type { RefusedPushes } from '../../../domain/ingest/refused-pushes.ts'
 import type { Carrier, Clock } from '../../ports.ts'
@@ -21,7 +20,7 @@ import type { Traffic } from './traffic.ts'
 export interface OverviewPorts {
   readonly reads: Pick<
     ReadSide,
-    'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'
+    'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklogs' | 'lastFailures' | 'listOperatorEvents'
   >
   readonly counts: () => Promise<StoreCounts>
   readonly write: Pick<WriteSide, 'pushChannel' | 'lookAtClock'>
@@ -98,8 +97,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
     async read() {
       const seen = await look()
       const troubled = [...(seen.operator === null ? [] : [seen.operator]), ...seen.endpoints].filter(isInTrouble).slice(0, SHOWN.backlogs)
-      const backlogs = new Map<string, EndpointBacklog>()
-      for (const { endpoint } of troubled) backlogs.set(endpoint.id, await reads.countBacklog(endpoint.id))
+      const troubledIds = troubled.map(({ endpoint }) => endpoint.id)
       const counts = await ports.counts()
       const traffic = await readTraffic()
       return {
@@ -107,8 +105,8 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
         counts,
         diskSinceMs: await diskSince(seen.disk),
         held: counts.quarantined === 0 ? [] : await reads.countHeld('quarantined'),
-        backlogs,
-        failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
+        backlogs: await reads.countBacklogs(troubledIds),
+        failures: await reads.lastFailures(troubledIds),
         webhook: await ports.webhook(),
         traffic,
         missedByHour: traffic.hours.fromMs.map((fromMs, at) => ({ fromMs, count: totalOf(traffic.hours.missed[at] ?? {}) })),
