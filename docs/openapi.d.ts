@@ -3242,6 +3242,8 @@ export interface components {
                 severity: "problem" | "warning";
                 /** @description The name of the endpoint that the problem is about; null: it is about no endpoint. */
                 endpoint: string | null;
+                /** @description The name of the replica that has the problem; null: it is about no single replica. */
+                replica: string | null;
                 title: string;
                 /** @description Null: not known. */
                 since: string | null;
@@ -6642,4 +6644,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 dba219b7413409a30ac8ff62fe9da7b358c52ab83134fa4f478b62acec991ea3
+// Made of docs/openapi.json with the SHA-256 3964071a95ff37b7c3a93e4e69fa1c4e297c6aa3faa413393f4d09f9e33f2435

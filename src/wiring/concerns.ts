@@ -1,7 +1,7 @@
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { judgeOpenFiles, type Verdict } from '../domain/admin/check.ts'
-import type { ConcernFacts } from '../domain/admin/concern.ts'
+import { type ConcernFacts, localConcerns } from '../domain/admin/concern.ts'
 import type { StorageState } from '../domain/admin/erasure.ts'
 import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import { createConcerns } from '../flow/admin/overview/concerns.ts'
@@ -32,23 +32,29 @@ export interface ConcernsOptions {
 
 /** Assembles what finds the concerns (`domain/admin/concern.ts`). It judges as `check` does, but asks nobody. */
 export function openConcerns({ storage, carrier, certificates, atRest, endpointKeys, backups, settings, ...options }: ConcernsOptions) {
-  const { clock, reads, disk, path, shared } = storage
+  const { clock, reads, disk, path, shared, replicas } = storage
   const keys = async (): Promise<Verdict> => {
     const fault = atRest.fault()
     return judgeAtRestKeys(settings(), fault === null ? await endpointKeys.check() : null, fault)
   }
+  const certificatesNow = () => [
+    ...certificates.shown().map(({ listener, untilMs }) => ({ shownBy: `${listener} listener`, endpoint: null, untilMs })),
+    ...certificates.clients().map(({ endpoint, untilMs }) => ({ shownBy: `relay at ${endpoint}`, endpoint, untilMs })),
+  ]
+  const { failedReload } = options
+  replicas.tell(() =>
+    localConcerns({ certificates: certificatesNow(), failedReload: failedReload(), carrierAheadMs: carrier.aheadMs() }, clock.now()),
+  )
   return createConcerns({
     reads,
     clock,
     carrierAheadMs: carrier.aheadMs,
-    failedReload: options.failedReload,
+    failedReload,
     undelivered: options.undelivered,
+    replicaId: replicas.id,
     isQuiet: options.isQuiet,
     wal: () => ({ bytes: disk.state().logBytes, bytesWarn: LOG_BYTES_WARN }),
-    certificates: () => [
-      ...certificates.shown().map(({ listener, untilMs }) => ({ shownBy: `${listener} listener`, endpoint: null, untilMs })),
-      ...certificates.clients().map(({ endpoint, untilMs }) => ({ shownBy: `relay at ${endpoint}`, endpoint, untilMs })),
-    ],
+    certificates: certificatesNow,
     look: async () => ({
       keys: await keys(),
       openFiles: judgeOpenFiles(openFilesLimit(), settings().limits.connections),

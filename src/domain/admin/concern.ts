@@ -3,7 +3,6 @@ import type { RefusedPushes } from '../ingest/refused-pushes.ts'
 import { EXPIRING_MS, type OwnCertificate } from './certificate.ts'
 import { judgeClock, PASS_LATE_MS, type Verdict } from './check.ts'
 import type { StorageState } from './erasure.ts'
-import type { Replica } from './replica.ts'
 import { isHeldLong, type RetentionReport } from './retention.ts'
 
 /** What else is wrong than the parts that work for parcels: `check`, a metric or an event knows it as well. The gravest come first. */
@@ -32,6 +31,8 @@ export interface Concern {
   readonly kind: ConcernKind
   /** The name of the endpoint that it is about; null: it is about none. */
   readonly endpoint: string | null
+  /** The name of the replica that has it, if there are several and not all have it. */
+  readonly replica: string | null
   /** One line without a full stop. */
   readonly title: string
   /** Epoch milliseconds; null: not known. */
@@ -78,7 +79,7 @@ export interface ConcernFacts {
   readonly failedReload: { readonly atMs: number; readonly problems: readonly string[] } | null
   readonly refused: readonly RefusedPushes[]
   readonly lastPushAtMs: number | null
-  readonly replicas: readonly Pick<Replica, 'roles' | 'startedAtMs' | 'lastSeenAtMs'>[]
+  readonly replicas: readonly { readonly roles: readonly string[]; readonly startedAtMs: number; readonly lastSeenAtMs: number }[]
   /** The carrier's clock minus ours; null: not known, or the clock is doubted already. */
   readonly carrierAheadMs: number | null
   readonly openFiles: Verdict
@@ -110,7 +111,7 @@ const UNWRITTEN_MS = 5000
 const REFUSED_MANY = 20
 const UNACCEPTED_MS = 30 * MINUTE_MS
 
-type Found = Omit<Concern, 'endpoint'> & Partial<Pick<Concern, 'endpoint'>>
+type Found = Omit<Concern, 'endpoint' | 'replica'> & Partial<Pick<Concern, 'endpoint'>>
 
 /** Finds the concerns, the gravest first. */
 export function concernsOf(facts: ConcernFacts, nowMs: number): readonly Concern[] {
@@ -130,9 +131,51 @@ export function concernsOf(facts: ConcernFacts, nowMs: number): readonly Concern
     ...ofRetention(facts, nowMs),
     ...ofStorage(facts),
   ]
-  return found
-    .map((one): Concern => ({ endpoint: null, ...one }))
-    .toSorted((a, b) => CONCERN_KINDS.indexOf(a.kind) - CONCERN_KINDS.indexOf(b.kind))
+  return inOrder(found.map(concernOf))
+}
+
+function concernOf(found: Found): Concern {
+  return { endpoint: null, replica: null, ...found }
+}
+
+function inOrder(concerns: readonly Concern[]): readonly Concern[] {
+  return concerns.toSorted((a, b) => CONCERN_KINDS.indexOf(a.kind) - CONCERN_KINDS.indexOf(b.kind))
+}
+
+/** A replica tells the others at most this many concerns, each with so many lines of evidence of so many characters. */
+const TOLD = { concerns: 20, lines: 5, characters: 300 }
+
+/** Finds what only this replica can know. It tells the other replicas with its lease. */
+export function localConcerns(
+  facts: Pick<ConcernFacts, 'certificates' | 'failedReload' | 'carrierAheadMs'>,
+  nowMs: number,
+): readonly Concern[] {
+  const found = [...facts.certificates.flatMap((one) => ofCertificate(one, nowMs)), ...ofReload(facts), ...ofClock(facts)]
+  const short = (line: string) => (line.length > TOLD.characters ? `${line.slice(0, TOLD.characters)}…` : line)
+  return inOrder(found.map(concernOf))
+    .slice(0, TOLD.concerns)
+    .map((one) => ({ ...one, evidence: one.evidence.slice(0, TOLD.lines).map(short) }))
+}
+
+/** Adds to what the replica `me` has found what the others have told, and says whose each concern is. All replicas share one clock. */
+export function concernsOfAll(
+  mine: readonly Concern[],
+  replicas: readonly { readonly id: number; readonly name: string; readonly concerns: readonly Concern[] }[],
+  me: number,
+): readonly Concern[] {
+  const others = replicas.filter(({ id }) => id !== me)
+  if (others.length === 0) return mine
+  const myName = replicas.find(({ id }) => id === me)?.name ?? null
+  const named = mine.map((one) => (LOCAL.includes(one.kind) ? atReplica(one, myName) : one))
+  const told = others.flatMap(({ name, concerns }) => concerns.map((one) => (LOCAL.includes(one.kind) ? atReplica(one, name) : one)))
+  const shared = told.find(({ kind }) => !LOCAL.includes(kind) && !mine.some((one) => one.kind === kind))
+  return inOrder([...named, ...told.filter(({ kind }) => LOCAL.includes(kind)), ...(shared === undefined ? [] : [shared])])
+}
+
+const LOCAL: readonly ConcernKind[] = ['certificate_expired', 'certificate_expiring', 'reload_failed']
+
+function atReplica(concern: Concern, replica: string | null): Concern {
+  return replica === null ? concern : { ...concern, replica, title: `${concern.title} (replica ${replica})` }
 }
 
 function ofCertificate({ shownBy, endpoint, untilMs }: OwnCertificate, nowMs: number): readonly Found[] {
@@ -206,7 +249,7 @@ function ofRoles({ replicas, ...facts }: ConcernFacts, nowMs: number): readonly 
   }))
 }
 
-function ofClock({ carrierAheadMs }: ConcernFacts): readonly Found[] {
+function ofClock({ carrierAheadMs }: Pick<ConcernFacts, 'carrierAheadMs'>): readonly Found[] {
   if (carrierAheadMs === null) return []
   const { state, message } = judgeClock(carrierAheadMs)
   if (state !== 'failed') return []
@@ -233,7 +276,7 @@ function ofUndelivered({ undelivered }: ConcernFacts, nowMs: number): readonly F
   ]
 }
 
-function ofReload({ failedReload }: ConcernFacts): readonly Found[] {
+function ofReload({ failedReload }: Pick<ConcernFacts, 'failedReload'>): readonly Found[] {
   if (failedReload === null) return []
   return [
     {

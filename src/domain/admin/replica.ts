@@ -1,3 +1,5 @@
+import type { Concern } from './concern.ts'
+
 /** Work that only one replica may do at a time. The replica with the dispatcher role of an endpoint delivers to it. */
 export type Role = 'poller' | 'janitor' | `dispatcher/${string}`
 
@@ -26,6 +28,8 @@ export interface Replica {
   readonly startedAtMs: number
   readonly lastSeenAtMs: number
   readonly roles: readonly Role[]
+  /** What is wrong at this replica and only it can know. Empty if its lease is over. */
+  readonly concerns: readonly Concern[]
 }
 
 export interface Assignment {

@@ -1,5 +1,6 @@
 import type { BackupState, MadeBackup } from '../../domain/admin/backup.ts'
 import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts'
+import type { Concern } from '../../domain/admin/concern.ts'
 import type { EndedSession } from '../../domain/admin/ended-session.ts'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { LeftStore } from '../../domain/admin/left-store.ts'
@@ -252,9 +253,9 @@ export interface ReplicaTable {
   register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
   /**
    * Renews a lease. `lapsed`: how many leases of other replicas have run out. Null: this replica was declared dead, or the server has lost
-   * the commit that registered it.
+   * the commit that registered it. The same statement stores the concerns, which the other replicas read with `list`.
    */
-  renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
+  renew(id: number, ttlMs: number, concerns: readonly Concern[]): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
   look(): Promise<Watermarks>
   /**
    * First declares replicas dead whose leases have run out. Then `decide` changes the roles of the replica `id`, while nobody else can change

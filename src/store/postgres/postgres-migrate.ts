@@ -13,6 +13,7 @@ import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
 import { auditLists } from './migrations/0010-audit-lists.ts'
 import { renumberedEvents } from './migrations/0012-renumbered-events.ts'
 import { expectedByParcel } from './migrations/0013-expected-by-parcel.ts'
+import { replicaConcerns } from './migrations/0014-replica-concerns.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */
@@ -38,6 +39,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: auditLists.up },
   { servesFrom: 1, up: renumberedEvents.up },
   { servesFrom: 1, up: expectedByParcel.up },
+  { servesFrom: 1, up: replicaConcerns.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest'
 import { failed, ok, warning } from '../../../src/domain/admin/check.ts'
-import { CONCERN_KINDS, type ConcernFacts, type ConcernKind, canConcernWait, concernsOf } from '../../../src/domain/admin/concern.ts'
+import {
+  CONCERN_KINDS,
+  type Concern,
+  type ConcernFacts,
+  type ConcernKind,
+  canConcernWait,
+  concernsOf,
+  concernsOfAll,
+  localConcerns,
+} from '../../../src/domain/admin/concern.ts'
 import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
 import { isWarning, type Problem, problemsOf } from '../../../src/domain/admin/verdict.ts'
 import { WELL } from '../../support/portal/situation.ts'
@@ -101,4 +110,28 @@ test('a relay that starts has time to take its roles, to make a pass and to be p
   }
   expect(concernsOf(starting, NOW)).toEqual([])
   expect(concernsOf({ ...FINE, ...TROUBLES.pushes_unaccepted, lastPushAtMs: NOW }, NOW)).toEqual([])
+})
+
+test('the concerns of all replicas name theirs, and what all share is told once', () => {
+  const { certificates, failedReload } = { ...FINE, ...TROUBLES.certificate_expired, ...TROUBLES.reload_failed }
+  const local = localConcerns({ certificates, failedReload, carrierAheadMs: -60_000 }, NOW)
+  const replicas = [
+    { id: 1, name: 'a/1', concerns: [] },
+    { id: 2, name: 'b/2', concerns: local },
+    { id: 3, name: 'c/3', concerns: local },
+  ]
+  const seenAt = (me: number, mine: readonly Concern[]) =>
+    concernsOfAll(mine, replicas, me).map(({ kind, replica }) => `${kind} ${replica}`)
+  const all = ['certificate_expired b/2', 'certificate_expired c/3', 'clock_off null', 'reload_failed b/2', 'reload_failed c/3']
+  expect(seenAt(1, [])).toEqual(all)
+  expect(seenAt(2, local)).toEqual(all)
+  expect(concernsOfAll(local, replicas.slice(1, 2), 2)).toEqual(local)
+})
+
+test('a replica tells the others at most twenty concerns, and no long lines', () => {
+  const certificates = Array.from({ length: 30 }, () => ({ shownBy: 'relay at shop', endpoint: 'shop', untilMs: NOW }))
+  expect(localConcerns({ certificates, failedReload: null, carrierAheadMs: null }, NOW)).toHaveLength(20)
+  const failedReload = { atMs: NOW, problems: Array.from({ length: 9 }, () => 'x'.repeat(1000)) }
+  const [told] = localConcerns({ certificates: [], failedReload, carrierAheadMs: null }, NOW)
+  expect(told?.evidence.map((line) => line.length)).toEqual([301, 301, 301, 301, 301])
 })

@@ -96,7 +96,7 @@ async function joinOn(place: string) {
     join,
     id: () => current.id,
     write: () => again(write),
-    renew: () => again(async () => (await table.renew(current.id, LONG_MS)) !== null),
+    renew: () => again(async () => (await table.renew(current.id, LONG_MS, [])) !== null),
     list: () => again(() => table.list()),
   }
 }

@@ -89,7 +89,7 @@ test('the roles of a replica that is gone become free, and its next renewal tell
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
   await one.changeRoles(id, take(JANITOR))
   await expire(id)
-  expect(await other.renew(otherId, LONG_MS)).toMatchObject({ lapsed: 1 })
+  expect(await other.renew(otherId, LONG_MS, [])).toMatchObject({ lapsed: 1 })
   const before = await other.look()
   expect(
     await other.changeRoles(otherId, ({ live, holders }) => {
@@ -98,7 +98,7 @@ test('the roles of a replica that is gone become free, and its next renewal tell
     }),
   ).toEqual(JANITOR)
   expect((await other.look()).roles).toBeGreaterThan(before.roles)
-  expect(await one.renew(id, LONG_MS)).toBeNull()
+  expect(await one.renew(id, LONG_MS, [])).toBeNull()
 })
 
 test('a replica that comes back before it is declared dead keeps its roles', async () => {
@@ -107,18 +107,41 @@ test('a replica that comes back before it is declared dead keeps its roles', asy
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
   await one.changeRoles(id, take(JANITOR))
   await expire(id)
-  expect(await one.renew(id, LONG_MS)).toMatchObject({ lapsed: 0 })
+  expect(await one.renew(id, LONG_MS, [])).toMatchObject({ lapsed: 0 })
   expect(await other.changeRoles(otherId, ({ holders }) => ({ take: [], giveUp: holders.get('janitor') === id ? [] : JANITOR }))).toEqual(
     [],
   )
   expect((await one.list()).map(({ roles }) => roles)).toEqual([JANITOR, []])
 })
 
+test('a renewal tells the concerns of a replica, until its lease is over', async () => {
+  const { openTable, join, query, expire } = await open()
+  const [one, other] = [openTable(), openTable()]
+  const [{ id }] = [await join(one), await join(other)]
+  const concern = {
+    kind: 'reload_failed',
+    endpoint: null,
+    replica: null,
+    title: "It's wrong",
+    sinceMs: 7,
+    evidence: ['\0'],
+    todo: [],
+  } as const
+  await one.renew(id, LONG_MS, [concern])
+  const told = async () => (await other.list()).map(({ concerns }) => concerns)
+  expect(await told()).toEqual([[concern], []])
+  await query(`update replica set concerns = '[{"kind":"of a later version"}]' where id = $1`, [id])
+  expect(await told()).toEqual([[], []])
+  await one.renew(id, LONG_MS, [concern])
+  await expire(id)
+  expect(await told()).toEqual([[], []])
+})
+
 test('all times of replicas are times of the server', async () => {
   const { openTable, join, query } = await open()
   const table = openTable()
   const { id, nowMs } = await join(table, { ttlMs: 5000 })
-  const renewed = await table.renew(id, 7000)
+  const renewed = await table.renew(id, 7000, [])
   const [row] = await query('select started_at_ms, seen_at_ms, until_ms, extract(epoch from clock_timestamp()) * 1000 as now from replica')
   expect([Number(row?.started_at_ms), Number(row?.seen_at_ms)]).toEqual([nowMs, renewed?.nowMs])
   expect(Number(row?.until_ms)).toBe((renewed?.nowMs ?? 0) + 7000)
@@ -197,7 +220,7 @@ test('declaring a replica dead waits for its writes, and a renewal waits for not
   await one.changeRoles(id, take(JANITOR))
   const { done, letGo } = await holdTransaction(url, id)
   // A renewal that waited for the open transaction would hang here.
-  expect(await one.renew(id, LONG_MS)).not.toBeNull()
+  expect(await one.renew(id, LONG_MS, [])).not.toBeNull()
   await expire(id)
   let isTaken = false
   const taken = other.changeRoles(otherId, take(JANITOR)).then((roles) => {
@@ -305,7 +328,7 @@ test('a renewal needs no lock on roles, so it works while they are changed', asy
   const { id } = await join(table)
   const client = await connect(url)
   await client.query("begin; select value from counter where name = 'roles' for update")
-  expect(await table.renew(id, LONG_MS)).not.toBeNull()
+  expect(await table.renew(id, LONG_MS, [])).not.toBeNull()
   await client.query('rollback')
 })
 
@@ -324,7 +347,7 @@ onlyLong(test)('renewals that meet a lock do not pile up waiting connections, an
   for (let turn = 0; turn < 4; turn++) {
     // The callers give up long before the lock is released, as a relay does.
     let areThere = true
-    const left = Promise.allSettled([table.renew(id, LONG_MS), table.lessons.take(id, 10)]).finally(() => {
+    const left = Promise.allSettled([table.renew(id, LONG_MS, []), table.lessons.take(id, 10)]).finally(() => {
       areThere = false
     })
     while (areThere) {
@@ -338,7 +361,7 @@ onlyLong(test)('renewals that meet a lock do not pile up waiting connections, an
   // Each of the two calls may have left one waiting connection.
   expect(Math.max(...counts)).toBeLessThanOrEqual(2)
   await holder.query('rollback')
-  expect(await table.renew(id, 7000)).toMatchObject({ lapsed: 0 })
+  expect(await table.renew(id, 7000, [])).toMatchObject({ lapsed: 0 })
   expect(await table.lessons.take(id, 10)).toEqual(['taught'])
   const [row] = await query('select (until_ms - seen_at_ms)::integer as ttl from replica')
   expect(row).toEqual({ ttl: 7000 })

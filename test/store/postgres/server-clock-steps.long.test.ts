@@ -38,7 +38,7 @@ async function open() {
     const { id } = await table.register(replica)
     return {
       id,
-      renew: async () => await table.renew(id, TTL_MS),
+      renew: async () => await table.renew(id, TTL_MS, []),
       /** Takes the role of janitor if it is free. Returns the name of the replica that has it. */
       share: async () => {
         await table.changeRoles(id, ({ holders }) => ({ take: holders.has('janitor') ? [] : JANITOR, giveUp: [] }))

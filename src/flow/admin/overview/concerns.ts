@@ -1,4 +1,11 @@
-import { type Concern, type ConcernFacts, concernsOf, POLL_LATE_MS, type WorkingBacklog } from '../../../domain/admin/concern.ts'
+import {
+  type Concern,
+  type ConcernFacts,
+  concernsOf,
+  concernsOfAll,
+  POLL_LATE_MS,
+  type WorkingBacklog,
+} from '../../../domain/admin/concern.ts'
 import type { Glance } from '../../../domain/admin/verdict.ts'
 import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
 import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
@@ -15,6 +22,8 @@ export interface ConcernsPorts extends Pick<Quick, 'certificates' | 'failedReloa
   /** Whether nothing is polled by schedule at a time. */
   readonly isQuiet: (nowMs: number) => boolean
   readonly look: () => Promise<Costly>
+  /** The id of this replica. */
+  readonly replicaId: () => number
   readonly clock: Clock
 }
 
@@ -56,7 +65,7 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
       if (known?.facts === looking) known = null
       throw error
     })
-    return concernsOf(
+    const mine = concernsOf(
       {
         ...facts,
         startedAtMs,
@@ -75,6 +84,7 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
       },
       nowMs,
     )
+    return concernsOfAll(mine, replicas, ports.replicaId())
   }
 
   /** Quiet hours of which nobody saw the end are over for less than this long if they were not an hour ago. */

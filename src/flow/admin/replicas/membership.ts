@@ -1,3 +1,4 @@
+import type { Concern } from '../../../domain/admin/concern.ts'
 import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../../domain/admin/replica.ts'
 import type { Log } from '../../ports.ts'
 import type { ReplicaConfig, ReplicaTable, Watermarks } from '../ports.ts'
@@ -30,6 +31,8 @@ export interface Membership {
   count(): number
   /** Publishes a reloaded config to the other replicas. */
   configure(config: ReplicaConfig): Promise<void>
+  /** From now on tells the other replicas what only this one can know. Called every second. */
+  tell(concerns: () => readonly Concern[]): void
 }
 
 /** A membership with the verbs that keep it up to date. Before you call a verb again, wait until its last call has ended. */

@@ -1,3 +1,4 @@
+import type { Concern } from '../../../domain/admin/concern.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 
@@ -21,6 +22,8 @@ export interface ReplicaLease {
   /** Notices that the lease has run out. Call it often. */
   check(): void
   configure(config: ReplicaConfig): Promise<void>
+  /** From now on each renewal tells the other replicas these concerns. */
+  tell(concerns: () => readonly Concern[]): void
 }
 
 export interface ReplicaLeasePorts {
@@ -59,6 +62,7 @@ export async function openReplicaLease(
   let id = 0
   let term = 0
   let configuredAtMs: number | null = null
+  let concerns: () => readonly Concern[] = () => []
 
   async function timed<T extends { readonly nowMs: number } | null>(ask: () => Promise<T>): Promise<T> {
     const asked = momentOf(clock)
@@ -89,7 +93,7 @@ export async function openReplicaLease(
       // Check now, because the lease may run out before the store answers.
       validity.check()
       try {
-        const renewed = await timed(() => table.renew(id, ttlMs))
+        const renewed = await timed(() => table.renew(id, ttlMs, concerns()))
         if (renewed === null) {
           failure ??= new Error('this replica counts as dead')
           validity.lasts(0, momentOf(clock))
@@ -105,6 +109,9 @@ export async function openReplicaLease(
         failure = err
       }
       validity.check()
+    },
+    tell(next) {
+      concerns = next
     },
     async configure(next) {
       config = next

@@ -29,10 +29,11 @@ export function createSoleMembership(
       const endpoints = await reads.listEndpoints()
       const { configFingerprint, atRestKeys } = config
       const roles = ['poller', 'janitor', ...endpoints.map(({ endpoint }) => dispatcherOf(endpoint.id))] as const
-      return [{ id: 1, name, version, configFingerprint, atRestKeys, startedAtMs, lastSeenAtMs: clock.now(), roles }]
+      return [{ id: 1, name, version, configFingerprint, atRestKeys, startedAtMs, lastSeenAtMs: clock.now(), roles, concerns: [] }]
     },
     async configure(next) {
       config = next
     },
+    tell: () => undefined,
   }
 }

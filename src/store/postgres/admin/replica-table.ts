@@ -1,6 +1,7 @@
-import type { Pool, PoolClient } from 'pg'
+import pg, { type Pool, type PoolClient } from 'pg'
 import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admin/replica.ts'
 import { dispatcherOf } from '../../../domain/admin/replica.ts'
+import { decodeConcerns } from '../../../domain/admin/told-concerns.ts'
 import type { ReplicaConfig, ReplicaTable } from '../../../flow/admin/ports.ts'
 import type { LessonTable } from '../../../flow/polling/ports.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
@@ -28,8 +29,8 @@ const OTHERS = `select id, name, keys from replica where until_ms > ${NOW_MS} or
 const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms, configured_at_ms)
   select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint, coalesce($7::bigint, now_ms) from (select ${NOW_MS} as now_ms) as clock
   returning id, seen_at_ms as now_ms, started_at_ms, seen_at_ms, ${STANDING}`
-const renewal = (id: number, ttlMs: number) =>
-  `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + ${whole(ttlMs)} from (select ${NOW_MS} as now_ms) as clock,
+const renewal = (id: number, ttlMs: number, concerns: string) =>
+  `update replica set seen_at_ms = clock.now_ms, until_ms = clock.now_ms + ${whole(ttlMs)}, concerns = ${pg.escapeLiteral(concerns)} from (select ${NOW_MS} as now_ms) as clock,
   (select seen_at_ms from replica where id = ${whole(id)}) as before
   where id = ${whole(id)} returning replica.seen_at_ms as now_ms, started_at_ms, before.seen_at_ms, ${STANDING},
   (select count(*) from replica as other where other.id <> ${whole(id)} and (other.until_ms <= ${NOW_MS} or other.seen_at_ms > ${NOW_MS}))::integer as lapsed`
@@ -40,6 +41,8 @@ const FENCE = `delete from replica where until_ms <= least(${NOW_MS}, $1::bigint
 const PULL_BACK = `update replica set until_ms = until_ms - seen_at_ms + clock.now_ms, seen_at_ms = clock.now_ms from (select ${NOW_MS} as now_ms) as clock
   where seen_at_ms > clock.now_ms`
 const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, keys = $4, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
+const LIST = `select id, name, version, fingerprint, keys, started_at_ms, seen_at_ms, case when until_ms > ${NOW_MS} then concerns end as concerns
+  from replica order by id`
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
 const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
@@ -63,6 +66,8 @@ interface ReplicaRow {
   readonly keys: string
   readonly started_at_ms: number
   readonly seen_at_ms: number
+  /** A list as JSON; null: the replica has an older version, or its lease is over. */
+  readonly concerns: string | null
 }
 
 interface LiveRow {
@@ -136,10 +141,10 @@ export function openReplicaTable(
       await lostCommits.asking(row.id)(row, timeline)
       return { id: row.id, nowMs: row.now_ms }
     },
-    async renew(id, ttlMs) {
+    async renew(id, ttlMs, concerns) {
       const askedMs = monotonic()
       const hasLost = lostCommits.asking(id)
-      const [row] = await run(() => alone<Renewed>(pool, renewal(id, ttlMs)))
+      const [row] = await run(() => alone<Renewed>(pool, renewal(id, ttlMs, JSON.stringify(concerns))))
       if (row === undefined) return null
       trusted.learn({ serverMs: row.now_ms, askedMs, heardMs: monotonic() }, ttlMs)
       if (!(await hasLost(row, timeline))) return { nowMs: row.now_ms, lapsed: row.lapsed }
@@ -273,7 +278,7 @@ function failAsStorage(error: unknown): never {
 
 async function list(pool: Pool): Promise<readonly Replica[]> {
   const [replicas, roles] = await Promise.all([
-    pool.query<ReplicaRow>('select * from replica order by id'),
+    pool.query<ReplicaRow>(LIST),
     pool.query<RoleRow>('select name, replica_id from role order by name'),
   ])
   return replicas.rows.map((row) => ({
@@ -285,5 +290,6 @@ async function list(pool: Pool): Promise<readonly Replica[]> {
     startedAtMs: row.started_at_ms,
     lastSeenAtMs: row.seen_at_ms,
     roles: roles.rows.filter(({ replica_id }) => replica_id === row.id).map(({ name }) => name),
+    concerns: decodeConcerns(row.concerns),
   }))
 }

@@ -21,6 +21,7 @@ function openConcerns({ clock = { now: () => 0, monotonic: () => 0 }, ...ports }
     isQuiet: () => false,
     wal: () => ({ bytes: 0, bytesWarn: 1 }),
     carrierAheadMs: () => null,
+    replicaId: () => 1,
     clock,
     ...ports,
   })

@@ -12,7 +12,17 @@ async function removedOf(...replicas: readonly (readonly [host: string, pid: num
   const removed: number[] = []
   const list = replicas.map(([host, pid, startedAtMs], at): Replica => {
     const name = nameReplica({ host, pid })
-    return { id: at + 1, name, version: '1', configFingerprint: 'a', atRestKeys: [], startedAtMs, lastSeenAtMs: NOW_MS, roles: [] }
+    return {
+      id: at + 1,
+      name,
+      version: '1',
+      configFingerprint: 'a',
+      atRestKeys: [],
+      startedAtMs,
+      lastSeenAtMs: NOW_MS,
+      roles: [],
+      concerns: [],
+    }
   })
   const table = { list: async () => list, remove: async (id: number) => void removed.push(id) }
   const clock = { now: () => NOW_MS, monotonic: () => RUNS_MS }

@@ -1,0 +1,19 @@
+import { z } from 'zod'
+import { parseStored } from '../json-body.ts'
+import { CONCERN_KINDS, type Concern } from './concern.ts'
+
+const concern = z.object({
+  kind: z.enum(CONCERN_KINDS),
+  endpoint: z.string().nullable(),
+  replica: z.null(),
+  title: z.string(),
+  sinceMs: z.number().nullable(),
+  evidence: z.array(z.string()),
+  todo: z.array(z.string()),
+})
+
+/** Decodes what a replica has told. Leaves out what it does not know, because another version may have told it. */
+export function decodeConcerns(json: string | null): readonly Concern[] {
+  const told = json === null ? [] : parseStored(json)
+  return Array.isArray(told) ? told.flatMap((one) => concern.safeParse(one).data ?? []) : []
+}
