@@ -29,8 +29,11 @@ export function restoreCommand(): Command {
     )
     .option('--config <file>', 'the config file that names the store', 'config/relay.yaml')
     .option('--yes', 'replace a store that is newer than the backup')
-    .option('--other-relay', 'replace the store of another relay than the one that made the backup')
-    .option('--last <sequence>', 'the highest sequence that anybody has seen, if the store is gone or cannot be read')
+    .option(
+      '--other-relay',
+      'replace the store of another relay than the one that made the backup; needs --last and --tombstones or --forget-erasures',
+    )
+    .option('--last <sequence>', 'the highest sequence that anybody has seen, if the store is gone, cannot be read, or is of another relay')
     .option(
       '--tombstones <file>',
       'what was erased: a copy of the file STORE.tombstones (relay.db.tombstones), if it is not beside the store, or the export of a database (see docs/operating.md)',

@@ -27,7 +27,7 @@ const recordSchema = z.object({
   from: z.number(),
   /** The sequence at which the feed continued. Only the replaced store can have given sequences between `from` and `to`. */
   to: z.number(),
-  /** How many deliveries with sequences between `from` and `to` were accepted by endpoints; null: the replaced store could not be read. */
+  /** How many deliveries with sequences between `from` and `to` were accepted by endpoints; null: the replaced store could not be read or was of another relay. */
   delivered: z.number().nullable(),
   /** Whether operators were notified of the restore. */
   isTold: z.boolean(),

@@ -161,11 +161,55 @@ test('S17: a backup with any changed byte is refused, and changes nothing', asyn
   expect([readFileSync(place).equals(before), existsSync(`${place}.restored`)]).toEqual([true, false])
 })
 
-test('a backup of another relay is restored only if an operator says so', async () => {
+/** A store of a relay that was started before the restore, and of whose erasures since nobody has told. */
+async function startedBefore() {
   const { place, file } = await backedUp()
+  const copy = join(temporaryFolder(), 'copy.tombstones')
+  renameSync(`${place}${FILE}`, copy)
+  await changeStoredRows(place, 'delete from tombstone')
   await changeStoredRows(place, "update setting set value = x'0badcafe' where name = 'relay-id'")
-  await expect(restore(place, file)).rejects.toThrow('--other-relay')
-  await restore(place, file, { isOtherRelay: true })
+  return { place, file, copy }
+}
+
+test('a backup of another relay is restored only if an operator says so', async () => {
+  const { place, file } = await startedBefore()
+  await expect(restore(place, file)).rejects.toThrow(/--other-relay, with --last N and either --tombstones FILE or --forget-erasures/)
+})
+
+test('a restore over the store of another relay asks for the same as one without a store', async () => {
+  const { place, file, copy } = await startedBefore()
+  const before = readFileSync(place)
+  const refused = (more: Partial<RestoreOrder>) =>
+    restore(place, file, { isOtherRelay: true, ...more }).then(
+      () => 'restored',
+      (error: Error) => ['--last N', '--tombstones FILE', 'Nothing was changed'].map((words) => error.message.includes(words)),
+    )
+  expect(await refused({})).toEqual([true, true, true])
+  expect(await refused({ tombstones: copy })).toEqual([true, false, true])
+  expect(await refused({ last: 1000 })).toEqual([false, true, true])
+  expect(readFileSync(place).equals(before)).toBe(true)
+  const endpoints = await storedNumber(place, 'select count(*) from endpoint')
+  const done = await restore(place, file, { isOtherRelay: true, isConfirmed: false, last: 9e8, tombstones: copy })
+  expect(done).toMatchObject({ kind: 'restored', erasedSince: 1, restore: { delivered: null, to: 1e9 } })
+  // Nobody knows the ids of deliveries either, so they are assumed as high as without a store.
+  const ids = await storedNumber(place, "select seq from sqlite_sequence where name = 'delivery'")
+  expect([endpoints > 1, ids]).toEqual([true, (Math.floor((9e8 * endpoints) / 1e9) + 1) * 1e9])
+})
+
+test('a restore never takes the tombstones beside the store of another relay for its own', async () => {
+  const { place, file, copy } = await startedBefore()
+  copyFileSync(copy, `${place}${FILE}`)
+  const order = { isOtherRelay: true, last: 1000 }
+  for (const more of [{}, { tombstones: copy }])
+    await expect(restore(place, file, { ...order, ...more })).rejects.toThrow(`${place}${FILE} lies beside the store of another relay`)
+  const done = await restore(place, file, { ...order, forgetsErasures: true })
+  expect(done).toMatchObject({ kind: 'restored', erasedSince: 0, restore: { delivered: null } })
+  expect([existsSync(`${place}${FILE}`), done.aside !== null && existsSync(`${done.aside}${FILE}`)]).toEqual([false, true])
+})
+
+test('the word that the backup may be of another relay changes nothing for its own store', async () => {
+  const { place, file } = await backedUp()
+  expect(await restore(place, file, { isOtherRelay: true })).toMatchObject({ erasedSince: 1, restore: { delivered: expect.any(Number) } })
 })
 
 test('the keys of tokens do not come back with a backup, so ended tokens stay ended', async () => {

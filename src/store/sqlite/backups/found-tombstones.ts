@@ -3,7 +3,7 @@ import { systemCode } from '../../../domain/errors.ts'
 import { type KeptTombstones, unitedTombstones } from '../../../domain/history/erased.ts'
 import { isThere } from '../../../regular-file.ts'
 import { readGivenTombstones, readTombstoneFile, tombstoneFileOf, writeTombstoneFile } from '../tombstone-file.ts'
-import { erasuresUnknown, type Lacks } from './restore-lacks.ts'
+import { erasuresUnknown, type Lacks, tombstonesOfOther } from './restore-lacks.ts'
 
 /** The tombstones of what was erased since a backup. When the relay starts, it repeats these erasures before it serves. */
 export interface FoundTombstones {
@@ -19,17 +19,21 @@ export interface TombstoneSources {
   /** A file that the operator has named; null: the file beside the store is read. */
   readonly given: string | null
   readonly forgetsErasures: boolean
-  /** The tombstones in the replaced store; null: it is gone or cannot be read. */
+  /** Whether the replaced store is of another relay than the backup. The file beside it is never used. */
+  readonly isOther: boolean
+  /** The tombstones in the replaced store; null: it is gone, cannot be read, or is of another relay. */
   readonly before: KeptTombstones | null
   readonly backup: KeptTombstones
 }
 
 /** Finds what is known of erasures. If nobody can know what was erased, notes that in `lacks`. Throws if the file cannot be read. */
-export function findTombstones({ path, given, forgetsErasures, before, backup }: TombstoneSources, lacks: Lacks): FoundTombstones {
+export function findTombstones({ path, given, forgetsErasures, isOther, before, backup }: TombstoneSources, lacks: Lacks): FoundTombstones {
   const place = tombstoneFileOf(path)
-  if (given !== null && isThere(place))
+  if (isOther && isThere(place) && !forgetsErasures) lacks.note(tombstonesOfOther(place))
+  else if (given !== null && isThere(place))
     throw new Error(`${place} is there already, so --tombstones is not needed. If it belongs to another store, move it away.`)
-  const file = given !== null ? readGivenTombstones(given) : forgetsErasures ? readIfPossible(place) : readTombstoneFile(place)
+  const file =
+    given !== null ? readGivenTombstones(given) : isOther ? null : forgetsErasures ? readIfPossible(place) : readTombstoneFile(place)
   const kept = unitedTombstones(file, before)
   const isKnown = before !== null || (file !== null && file.sealedKey !== null)
   if (!forgetsErasures && (!isKnown || (kept.tombstones.length > 0 && kept.sealedKey === null))) lacks.note(erasuresUnknown(place))

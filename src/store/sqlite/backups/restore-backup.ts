@@ -102,14 +102,17 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   ports.onStep('checking the backup')
   const { manifest, sealed, tombstones } = inspectBackup(order.file)
   const before = inspectOld(path, manifest.sequence)
-  if (before !== null && !order.isOtherRelay) refuseOtherRelay(before, manifest, path)
+  const isOther = before !== null && isOfOtherRelay(before, manifest)
+  if (isOther && !order.isOtherRelay) refuseOtherRelay(before, manifest, path)
+  // The store of another relay knows nothing of what the relay of the backup did since.
+  const own = isOther ? null : before
   const lacks = createLacks()
-  if (before === null && order.last === null) lacks.note(numbersUnknown(order.store))
-  if (before !== null && before.numbers.sequence > manifest.sequence && !order.isConfirmed) refuseNewer(before, manifest, path)
+  if (own === null && order.last === null) lacks.note(numbersUnknown(order.store, isOther))
+  if (own !== null && own.numbers.sequence > manifest.sequence && !order.isConfirmed) refuseNewer(own, manifest, path)
   const keyFile = keyOfBackup(order.file)
   const keyFileBefore = readKeyIfPossible(`${path}.key`)
   const { forgetsErasures } = order
-  const sources = { path, given: order.tombstones, forgetsErasures, before: before?.tombstones ?? null, backup: tombstones }
+  const sources = { path, given: order.tombstones, forgetsErasures, isOther, before: own?.tombstones ?? null, backup: tombstones }
   const found = findTombstones(sources, lacks)
   const keys = { sealed, sealedBefore: before?.sealed ?? [], keyFile: keyFile ?? keyFileBefore, keyFileBefore, manifest }
   const proved = await ports.proveKeys({ ...keys, tombstoneKeys: found.sealedKeys }).catch(lacks.noteError)
@@ -119,7 +122,7 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   copyFileSync(order.file, preparedOf(path), constants.COPYFILE_FICLONE)
   if (keyFile !== null && !keyFileBefore?.equals(keyFile)) writeKeyFile(preparedKeyOf(path), keyFile)
   ports.onStep('raising the counters')
-  const restored = await prepare(preparedOf(path), { order, before, manifest, isTombstoneKeyLost: tombstoneKey === null })
+  const restored = await prepare(preparedOf(path), { order, before, isOther, manifest, isTombstoneKeyLost: tombstoneKey === null })
   const ending = asideEnding(path, order.nowMs)
   keepTombstones(path, found.kept, tombstoneKey, `${path}.${ending}`)
   ports.onStep('replacing the store by the copy')
@@ -127,11 +130,15 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys, erasedSince }
 }
 
-function refuseOtherRelay({ relayId }: OldStore, manifest: BackupManifest, path: string): void {
-  if (relayId === '' || manifest.relayId === '' || relayId === manifest.relayId) return
+/** The relays of early versions had no id, so theirs count as the same. */
+function isOfOtherRelay({ relayId }: OldStore, manifest: BackupManifest): boolean {
+  return relayId !== '' && manifest.relayId !== '' && relayId !== manifest.relayId
+}
+
+function refuseOtherRelay({ relayId }: OldStore, manifest: BackupManifest, path: string): never {
   throw new Error(
     `the backup "${manifest.name}" is of another relay (${manifest.relayId}) than ${path} (${relayId}). Nothing was changed. ` +
-      'If you do want to replace that store with it, as on a machine where a new relay has run, add --other-relay.',
+      'If you do want to replace that store with it, as on a machine where a new relay has run, add --other-relay, with --last N and either --tombstones FILE or --forget-erasures.',
   )
 }
 
@@ -145,12 +152,14 @@ function refuseNewer({ numbers }: OldStore, { madeAtMs, sequence }: BackupManife
 interface Preparing {
   readonly order: RestoreOrder
   readonly before: OldStore | null
+  /** Whether `before` is the store of another relay. */
+  readonly isOther: boolean
   readonly manifest: BackupManifest
   readonly isTombstoneKeyLost: boolean
 }
 
 /** Turns the copy of a backup into a store whose numbers continue after those of the store that it replaces. */
-async function prepare(file: string, { order, before, manifest, isTombstoneKeyLost }: Preparing): Promise<RestoreRecord> {
+async function prepare(file: string, { order, before, isOther, manifest, isTombstoneKeyLost }: Preparing): Promise<RestoreRecord> {
   const { nowMs, last } = order
   const db = new Database(file, { fileMustExist: true })
   try {
@@ -159,14 +168,14 @@ async function prepare(file: string, { order, before, manifest, isTombstoneKeyLo
     await migrate(db)
     const own = numbersIn(db)
     const given = before === null ? own : highest(own, before.numbers)
-    const numbers = after({ ...given, sequence: Math.max(given.sequence, last ?? 0) }, before === null ? endpointsIn(db) : null)
+    const numbers = after({ ...given, sequence: Math.max(given.sequence, last ?? 0) }, before === null || isOther ? endpointsIn(db) : null)
     const marked: RestoreRecord = {
       atMs: nowMs,
       backup: manifest.name,
       madeAtMs: manifest.madeAtMs,
       from: own.sequence,
       to: numbers.sequence,
-      delivered: before?.delivered ?? null,
+      delivered: isOther ? null : (before?.delivered ?? null),
       isTold: false,
     }
     db.transaction(() => {

@@ -24,9 +24,9 @@ export function createLacks(): Lacks {
 
 const UNCHANGED = 'Nothing was changed.'
 
-export function numbersUnknown(store: string): string {
+export function numbersUnknown(store: string, isOther: boolean): string {
   return (
-    `${store} is gone or cannot be read, so nobody knows which numbers it has given. Name the highest sequence that any reader or endpoint has seen ` +
+    `${store} ${isOther ? 'is of another relay than the backup' : 'is gone or cannot be read'}, so nobody knows which numbers ${isOther ? 'the relay of the backup' : 'it'} has given. Name the highest sequence that any reader or endpoint has seen ` +
     '(`relay-sequence`, `webhook-id`, or the `after` of a reader of the feed): --last N. Somewhat too high does no harm.'
   )
 }
@@ -35,6 +35,13 @@ export function numbersUnknown(store: string): string {
 export function erasuresUnknown(place: string): string {
   return (
     'Nobody knows what was erased since the backup, and it would come back. If anything ever was erased, ' +
-    `a file ${basename(place)} lay beside the lost store: name a copy of it with --tombstones FILE. If nothing was erased, or it may come back: --forget-erasures.`
+    `a file ${basename(place)} lay beside the store of the relay that made the backup: name a copy of it with --tombstones FILE. If nothing was erased, or it may come back: --forget-erasures.`
+  )
+}
+
+export function tombstonesOfOther(place: string): string {
+  return (
+    `${place} lies beside the store of another relay than the backup. Move it away; if it is a copy of what the relay of the backup has erased, ` +
+    'name it with --tombstones FILE. What the other relay has erased comes back if the backup holds it: erase that again.'
   )
 }
