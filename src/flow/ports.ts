@@ -55,6 +55,8 @@ export interface Carrier {
     readonly priority: CallPriority
     readonly spender: CallSpender
     readonly signal?: AbortSignal
+    /** Whether no parcel has the identifier. */
+    readonly ofNobody?: boolean
   }): Promise<CarrierAnswer>
   state(): CarrierState
 }

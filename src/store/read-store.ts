@@ -77,7 +77,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
       }
     },
     countQuarantined: () => countQuarantined(session),
-    answeredParcels: () => findAnsweredParcels(session),
+    answeredParcels: (look) => findAnsweredParcels(session, look),
     listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
     countParcels: (filter, max) => countParcels(session, filter, max),
     nameParcels: (parcelIds) => nameParcels(session, parcelIds),

@@ -7,6 +7,7 @@ import {
   type CallFailure,
   CHECK_AFTER_MS,
   closedBreaker,
+  isAnswer,
   isCheckDue,
   isDoubtful,
   openBreaker,
@@ -21,14 +22,20 @@ export interface Question {
   readonly identifier: string
   readonly language: string
   readonly priority: CallPriority
+  /** Whether no parcel has the identifier. */
+  readonly ofNobody?: boolean | undefined
 }
+
+type Asked = Pick<Question, 'identifier' | 'ofNobody'>
 
 /** The circuit breaker for calls to the carrier. */
 export interface CarrierBreaker {
   /** Runs `ask` unless the breaker is open. If `ask` returns null, the call was withdrawn, and counts neither as a failure nor as an answer. */
   guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
   /** Counts a question that was asked to learn whether the carrier answers, though calls may pause. */
-  checked(identifier: string, outcome: StatusOutcome): void
+  checked(question: Asked, outcome: StatusOutcome): void
+  /** Whether an outcome says something about the carrier: it is a failure, or `isAnswer`. */
+  isTelling(outcome: StatusOutcome, ofNobody: boolean): boolean
   /** Checks whether the carrier answers at all, if that is in doubt. Call it every second or so. Never rejects. */
   lookAgain(): Promise<void>
   state(): CarrierState['breaker']
@@ -63,12 +70,15 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     }
     if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
   }
-  const after = (outcome: StatusOutcome | null, identifier: string, as: CallFailure['as']): Breaker => {
-    if (outcome !== null && outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)
-    const counted = outcome?.conclusive === true ? lacksAnswer(outcome.reason) : null
-    if (outcome === null || counted === null) return afterNoVerdict(breaker, as === 'probe')
+  const isTelling = (outcome: StatusOutcome, ofNobody: boolean): boolean =>
+    outcome.kind === 'unavailable' || isAnswer(breaker, outcome.kind, ofNobody)
+  const after = (outcome: StatusOutcome | null, { identifier, ofNobody = false }: Asked, as: CallFailure['as']): Breaker => {
+    const isTold = outcome !== null && isTelling(outcome, ofNobody)
+    if (isTold && outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)
+    const counted = outcome?.kind === 'unavailable' && outcome.conclusive ? lacksAnswer(outcome.reason) : null
+    if (outcome?.kind !== 'unavailable' || counted === null) return afterNoVerdict(breaker, as === 'probe')
     const question = outcome.ofQuestion === true ? identifier : null
-    return afterFailure(breaker, { question, isRefusal: counted === 'refusal', as, nowMs: clock.monotonic(), random: random() })
+    return afterFailure(breaker, { question, isRefusal: counted === 'refusal', ofNobody, as, nowMs: clock.monotonic(), random: random() })
   }
 
   /** `mayRepeat`: if there is no parcel that was answered before, ask the question again that has failed last. */
@@ -84,7 +94,7 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
       if (identifier !== undefined && lastFailed !== null) {
         checkedAtMs = clock.monotonic()
         const outcome = await ports.check({ identifier, language: lastFailed.language }).catch(() => null)
-        become(after(outcome, identifier, 'check'))
+        become(after(outcome, { identifier }, 'check'))
       } else if (isDoubtful(breaker, clock.monotonic())) {
         become(openBreaker(breaker, { nowMs: clock.monotonic(), random: random() }))
       }
@@ -108,11 +118,12 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
         return outcome
       } finally {
         if (outcome?.kind === 'unavailable' && outcome.conclusive) lastFailed = question
-        become(after(outcome, identifier, as))
+        become(after(outcome, question, as))
         if (isDoubtful(breaker, clock.monotonic())) void check(false)
       }
     },
-    checked: (identifier, outcome) => become(after(outcome, identifier, 'check')),
+    checked: (question, outcome) => become(after(outcome, question, 'check')),
+    isTelling,
     async lookAgain() {
       if (isCheckDue(breaker, clock.monotonic())) await check(true)
     },

@@ -79,7 +79,7 @@ export interface RemoteCarrier extends Carrier {
   logIn(): Promise<CallFailure | null>
   /**
    * Asks one question to learn whether the carrier answers: a single call of the budget, even while calls pause. `mayCount`: the carrier should
-   * answer it, so a failure counts; an answer always does. Null: it was answered.
+   * answer it, because a parcel has the number, so a failure counts; an answer does as `isAnswer` says. Null: it was answered.
    */
   tryQuestion(question: TriedQuestion): Promise<CallFailure | null>
   /** The carrier's clock minus ours, by its last answer; -2000: the carrier is 2 s behind. Null: no answer had a time yet. */
@@ -192,19 +192,21 @@ function createAsking(options: CarrierOptions, { ports, deadlines, carrierLog }:
     }
   }
   const breaker = createCarrierBreaker({ clock, log, answeredBefore, isErased, check })
-  const fetchAll: Carrier['fetchAll'] = async ({ identifier, language, priority, spender, signal }) => {
+  const fetchAll: Carrier['fetchAll'] = async ({ identifier, language, priority, spender, signal, ofNobody = false }) => {
     const deadline = deadlines.open(signal)
     // For a scheduled poll the time limit starts when the request is sent.
     if (priority === 'app') deadline.start()
     const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
     try {
-      const call = { identifier, language, priority, spender, giveUpAtMs, deadline }
+      const call = { identifier, language, priority, spender, giveUpAtMs, deadline, ofNobody }
       const outcome = await breaker.guard(call, () => ask(call, signal))
-      return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : carrierLog.record(outcome)
+      return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : note(outcome, ofNobody)
     } finally {
       deadline.end()
     }
   }
+  const note = (outcome: StatusOutcome, ofNobody: boolean) =>
+    outcome.kind === 'unavailable' || breaker.isTelling(outcome, ofNobody) ? carrierLog.record(outcome) : outcome
   const tryQuestion: RemoteCarrier['tryQuestion'] = async ({ mayCount, ...question }) => {
     const deadline = deadlines.open()
     deadline.start()
@@ -212,8 +214,8 @@ function createAsking(options: CarrierOptions, { ports, deadlines, carrierLog }:
       const giveUpAtMs = clock.monotonic() + timeoutMs
       const outcome = await askOnce(ports, { ...question, priority: 'app', spender: 'operator', giveUpAtMs, deadline })
       if ((mayCount || outcome.kind !== 'unavailable') && !deadlines.closed()) {
-        breaker.checked(question.identifier, outcome)
-        carrierLog.record(outcome)
+        breaker.checked({ ...question, ofNobody: !mayCount }, outcome)
+        note(outcome, !mayCount)
       }
       return outcome.kind === 'unavailable' ? { reason: outcome.reason, detail: outcome.detail } : null
     } finally {

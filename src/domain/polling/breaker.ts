@@ -7,7 +7,7 @@ import type { CallPriority } from './carrier-answer.ts'
  * question of an app may be the probe before a long rest is over. `probing`: the probe is under way, and all other calls are refused. An answer
  * to the probe closes the breaker; a failure begins another rest.
  *
- * A 200 with a history, a 404 and a 410 are answers. A failure is a call that brought none: the carrier could not be reached or had an error of
+ * A 200 with a history, a 404 and a 410 are answers, but see `isAnswer`. A failure is a call that brought none: the carrier could not be reached or had an error of
  * its own. A refusal is every other reply, such as a 403, a redirect or a page of HTML. Calls that were not made, and a 429, are neither.
  *
  * The breaker opens when the carrier is in doubt (`isDoubtful`) and a last check gets no answer either. The check asks about a parcel that the
@@ -23,6 +23,8 @@ export interface Breaker {
   readonly unanswered: number
   /** When the first of these calls ended; null: there was none. All times of a breaker are milliseconds of a monotonic clock. */
   readonly unansweredSinceMs: number | null
+  /** Whether a question about a parcel was refused since the last answer. */
+  readonly refusesParcels: boolean
   /** The identifiers of questions that had no answer since the last answer. */
   readonly suspects: ReadonlySet<string>
   /** The identifiers of questions at fault. */
@@ -43,6 +45,8 @@ export interface CallFailure {
   /** An identifier; null: the question cannot be the cause of the failure. */
   readonly question: string | null
   readonly isRefusal: boolean
+  /** Whether no parcel has the identifier. */
+  readonly ofNobody?: boolean
   /** `check`: the call was made to find out whether the carrier answers at all. */
   readonly as: 'call' | 'check' | 'probe'
   readonly nowMs: number
@@ -57,6 +61,7 @@ export const closedBreaker: Breaker = {
   failures: 0,
   unanswered: 0,
   unansweredSinceMs: null,
+  refusesParcels: false,
   suspects: NONE,
   failing: NONE,
   rests: 0,
@@ -111,6 +116,14 @@ export function startProbe(breaker: Breaker): Breaker {
   return { ...breaker, state: 'probing' }
 }
 
+/**
+ * Whether an answer shows that the carrier answers. While it refuses the questions about parcels, a 404 for a number that no parcel has does not:
+ * it may refuse only what belongs to an account.
+ */
+export function isAnswer({ refusesParcels }: Breaker, kind: 'found' | 'not_found', ofNobody: boolean): boolean {
+  return kind === 'found' || !ofNobody || !refusesParcels
+}
+
 /** The suspects are now at fault, except the answered question. */
 export function afterAnswer(breaker: Breaker, question: string): Breaker {
   const { suspects, failing } = breaker
@@ -137,7 +150,7 @@ export function afterFailure(breaker: Breaker, failure: CallFailure): Breaker {
   return counted
 }
 
-function count(breaker: Breaker, { question, isRefusal, as, nowMs }: CallFailure): Breaker {
+function count(breaker: Breaker, { question, isRefusal, ofNobody, as, nowMs }: CallFailure): Breaker {
   const isRepeated = question !== null && isKnownToFail(breaker, question)
   const isCounted = as === 'check' || (!isRefusal && !isRepeated)
   return {
@@ -145,6 +158,7 @@ function count(breaker: Breaker, { question, isRefusal, as, nowMs }: CallFailure
     failures: breaker.failures + (isCounted ? 1 : 0),
     unanswered: breaker.unanswered + 1,
     unansweredSinceMs: breaker.unansweredSinceMs ?? nowMs,
+    refusesParcels: breaker.refusesParcels || (isRefusal && question !== null && ofNobody !== true),
     suspects: question === null || isRepeated ? breaker.suspects : bounded(new Set([...breaker.suspects, question])),
     failedAtMs: isCounted || as === 'probe' ? nowMs : breaker.failedAtMs,
   }

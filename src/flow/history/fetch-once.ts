@@ -69,7 +69,7 @@ export function createFetchOnce(
   const flights = createSingleFlight<FetchOutcome>()
 
   const ask = async ({ identifier, language, app }: Question, known: KnownParcel | null): Promise<FetchOutcome> => {
-    const answer = await carrier.fetchAll({ identifier, language, priority: 'app', spender: `app:${app}` })
+    const answer = await carrier.fetchAll({ identifier, language, priority: 'app', spender: `app:${app}`, ofNobody: known === null })
     if (answer.kind === 'not_found') return answer
     if (answer.kind === 'unavailable') {
       const { retryAfterMs = null } = answer

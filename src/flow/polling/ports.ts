@@ -78,8 +78,11 @@ export interface PollingWrites {
 
 /** The reads of polling; see `ReadSide`. */
 export interface PollingReads {
-  /** An identifier each of some parcels whose last poll was answered, watched ones if possible. An answer about them shows that the carrier works. */
-  answeredParcels(): Promise<readonly string[]>
+  /**
+   * An identifier each of some parcels whose last poll was answered, watched ones if possible. An answer about them shows that the carrier works.
+   * `orEver`: if there are none, of parcels that were ever answered, because in an outage the polls of all of them may have failed.
+   */
+  answeredParcels(look?: { readonly orEver: boolean }): Promise<readonly string[]>
 }
 
 /** The store as polling uses it inside one transaction; see `WriteTx`. */

@@ -1,8 +1,9 @@
 import type { CallFailure, RemoteCarrier } from '../../carrier/call/carrier-client.ts'
 import { causeIn } from '../../carrier/call/carrier-log.ts'
 import { failed, judgeClock, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
-import { lacksAnswer, type UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { type CarrierState, lacksAnswer, type UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { carrierRemedy, lastFailureText } from '../../domain/polling/carrier-failure-words.ts'
+import { carrierStanding } from '../../domain/polling/carrier-standing.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
 import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
 import type { Probe } from '../../flow/admin/check.ts'
@@ -10,7 +11,7 @@ import type { Probe } from '../../flow/admin/check.ts'
 export interface CarrierProbeOptions {
   /** The language of polls. */
   readonly language: string
-  /** Returns a parcel about which the carrier gave an answer when it was last asked; null: none is known. */
+  /** Returns a parcel that the carrier has answered before; null: none is known. */
   readonly known: () => Promise<string | null>
   /** A text to add to the line of the login. */
   readonly note?: string
@@ -49,7 +50,7 @@ async function ask(carrier: Pick<RemoteCarrier, 'tryQuestion' | 'state'>, langua
   const { sinceMs } = carrier.state().breaker
   const failure = await carrier.tryQuestion({ identifier: known ?? NOBODYS, language, mayCount: known !== null })
   const about = known === null ? `a number that nobody has (${NOBODYS})` : 'a parcel that it has answered before'
-  if (failure === null) return ok(`The carrier answers a question about ${about}.`)
+  if (failure === null) return judgeAnswer(carrier.state(), about)
   const { reason, detail } = failure
   const last = { reason, ...causeIn(detail) }
   const isNamed = last.tls !== undefined || last.status !== undefined
@@ -61,6 +62,16 @@ async function ask(carrier: Pick<RemoteCarrier, 'tryQuestion' | 'state'>, langua
     )
   const since = sinceMs === undefined ? '' : ` It has answered no question since ${new Date(sinceMs).toISOString()}.`
   return failed(`No answer to a question about ${about}: ${why}. ${carrierRemedy(last)}${since}`)
+}
+
+/** While parcels are refused, an answer about a number that nobody has does not show that the carrier answers. */
+function judgeAnswer(state: CarrierState, about: string): Verdict {
+  const { kind } = carrierStanding(state)
+  if (state.lastFailure === null || (kind !== 'failing' && kind !== 'troubled')) return ok(`The carrier answers a question about ${about}.`)
+  const why = lastFailureText(state.lastFailure)
+  return failed(
+    `The carrier answers a question about ${about}, but refuses those about parcels: ${why}. ${carrierRemedy(state.lastFailure)}`,
+  )
 }
 
 /** With these answers a carrier denies everything, whatever is asked. */

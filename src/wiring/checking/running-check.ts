@@ -50,7 +50,7 @@ export function openRunningCheck(ports: RunningCheckPorts): Check {
       filesProbe(config.store.engine === 'sqlite' ? storage.path : null),
       carrierProbe(carrier, {
         language: languagesOf(config)[0],
-        known: async () => (await storage.reads.answeredParcels())[0] ?? null,
+        known: async () => (await storage.reads.answeredParcels({ orEver: true }))[0] ?? null,
       }),
       pushProbe(() => ({ publicUrl: ports.publicUrl(), path: config.webhook.path, key: firstKey(config) })),
       retentionProbe(config, async () => (await storage.reads.retentionState()).last, storage.clock),

@@ -114,3 +114,41 @@ test('without a token nothing is asked', async () => {
   expect(await questionOf({ carrier })).toMatchObject({ state: 'skipped', message: expect.stringContaining('no token') })
   expect(double.asked.status).toBe(0)
 })
+
+test('6.8: a 404 to a number that nobody has does not end a row of refused parcels', async () => {
+  const { carrier, fetchAll } = await openRefusing()
+  for (let at = 0; at < 25; at++) {
+    await fetchAll('schedule', `AB0000000${10 + at}SE`)
+    await askNobodys(carrier)
+  }
+  await expect.poll(() => carrier.state().breaker.state).toBe('open')
+  const [{ lastAnswerAtMs }, question] = [carrier.state(), await questionOf({ carrier, known: null })]
+  expect(question).toMatchObject({ state: 'failed', message: expect.stringContaining('but refuses those about parcels') })
+  expect(question).toMatchObject({ message: expect.stringContaining('(403)') })
+  await askNobodys(carrier)
+  expect(carrier.state()).toMatchObject({ breaker: { state: 'open' }, lastAnswerAtMs })
+})
+
+test('6.8: a history for an unknown number, or a 404 for a parcel, ends a row of refused parcels', async () => {
+  for (const [identifier, ofNobody] of [
+    ['OK000000001SE', true],
+    ['ZZ000000001ZZ', false],
+  ] as const) {
+    const { carrier, fetchAll } = await openRefusing()
+    for (let at = 0; at < 25; at++) await fetchAll('schedule', `AB0000000${10 + at}SE`)
+    await expect.poll(() => carrier.state().breaker.state).toBe('open')
+    await carrier.tryQuestion({ identifier, language: 'en', mayCount: !ofNobody })
+    expect(carrier.state().breaker.state).toBe('closed')
+  }
+})
+
+/** Opens a carrier that answers 404 to numbers that begin with ZZ and a history to those with OK, and refuses all others. */
+async function openRefusing() {
+  const { url } = await openCarrier({
+    status: ({ url = '' }, response) => json(response, url.includes('/ZZ') ? 404 : url.includes('/OK') ? 200 : 403, goodBody),
+  })
+  return connect(url)
+}
+
+const askNobodys = (carrier: Asked['carrier']) =>
+  carrier.fetchAll({ identifier: 'ZZ000000001ZZ', language: 'en', priority: 'app', spender: 'app:shop', ofNobody: true })
