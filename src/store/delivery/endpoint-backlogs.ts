@@ -24,6 +24,7 @@ interface Key {
   readonly sequence: number
 }
 
+/** The order is that of an index. Without it the planner may read all deliveries until it has found a few that wait. */
 const fewOfEach = statement<{ endpointIds: readonly number[] }>()((db, p, { rowsOf }) => {
   const waiting = (of: ExpressionBuilder<Tables & { one: { value: number } }, 'one'>) =>
     of
@@ -31,6 +32,7 @@ const fewOfEach = statement<{ endpointIds: readonly number[] }>()((db, p, { rows
       .select('queued_at_ms')
       .whereRef('delivery.endpoint_id', '=', 'one.value')
       .where('state', '<', DELIVERY_STATE.delivered)
+      .orderBy('parcel_id')
       .limit(sql.lit(FEW))
       .as('waiting')
   return db
