@@ -159,3 +159,13 @@ test('the page of a parcel says who ordered the list that began its watch', asyn
   expect((await visitor.post('/parcels', { identifiers: ids.join('\n') })).status).toBe(200)
   for (const id of [ids[0], ids[599]]) expect((await visitor.get(`/parcels/${id}`)).text).toMatch(/by admin since/)
 })
+
+test('an instant in the details of an order is shown in the zone of the page', async () => {
+  const { operate, audit, id, delivery } = await start()
+  await operate('POST', `/relay/deliveries/${delivery}/skip`)
+  const replayed = async () => {
+    await operate('POST', `/relay/endpoints/${id}/replay`, { since: '2026-01-01T00:00:00Z' })
+    return (await audit('?action=deliveries.replayed')).text
+  }
+  await expect.poll(replayed).toContain('from: <time datetime="2026-01-01T00:00:00.000Z" data-f="full"')
+})

@@ -8,7 +8,7 @@ import { renderPage } from '../layout.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { asOfLine, crumbs, headline, table } from '../parts.ts'
 import { readTimes, type TimeFilter, timeFields } from '../time-filter.ts'
-import { timeInTable } from '../times.ts'
+import { fullTime, timeInTable } from '../times.ts'
 import { namesOfWebhooks, options, type WebhookName } from '../webhooks/webhook-names.ts'
 
 export interface AuditPagesOptions {
@@ -138,7 +138,7 @@ function rowsOf(visit: Visit, { actions, existing }: AuditListing, webhooks: rea
     rows: actions.map((action) => [
       timeInTable(action.atMs, nowMs),
       action.by.name.length > LISTED_LENGTH_MAX ? action.by.name : link(withQuery(to`/audit`, { by: action.by.name }), action.by.name),
-      html`${actionWords(action.action)}${detailOf(action.detail)}`,
+      html`${actionWords(action.action)}${detailOf(action.detail, nowMs)}`,
       aboutOf(visit, action, { existing, webhooks }),
       action.by.address === null ? 'the machine' : html`<code>${action.by.address}</code>`,
     ]),
@@ -192,9 +192,14 @@ function withFragment({ path }: Address, id: string): Address {
   return { path: `${path}#${id}` }
 }
 
-function detailOf(detail: Readonly<Record<string, unknown>>): Part {
-  const members = Object.entries(detail)
-  return members.length === 0
-    ? null
-    : html` <small>${members.map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`).join('; ')}</small>`
+/** An instant, as JSON has it, is shown in the zone of the page. */
+function detailOf(detail: Readonly<Record<string, unknown>>, nowMs: number): Part {
+  const parts = Object.entries(detail).map(([name, value], at) => {
+    const atMs = name === 'fromMs' ? value : typeof value === 'string' && INSTANT.test(value) ? Date.parse(value) : null
+    const told = typeof atMs === 'number' ? fullTime(atMs, nowMs) : typeof value === 'string' ? value : JSON.stringify(value)
+    return html`${at === 0 ? '' : '; '}${name === 'fromMs' ? 'from' : name}: ${told}`
+  })
+  return parts.length === 0 ? null : html` <small>${parts}</small>`
 }
+
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?Z$/
