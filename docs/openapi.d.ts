@@ -2619,7 +2619,7 @@ export interface components {
             backups: string[];
             /** @description Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none. */
             backupsUnreadable: string | null;
-            /** @description Stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
+            /** @description Files of stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
             stores: string[];
             /**
              * @description Whether the files of the store may still hold erased data. `clean`: they do not.
@@ -2685,7 +2685,7 @@ export interface components {
             backups: string[];
             /** @description Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none. */
             backupsUnreadable: string | null;
-            /** @description Stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
+            /** @description Files of stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
             stores: string[];
             /**
              * @description Whether the files of the store may still hold erased data. `clean`: they do not.
@@ -6644,4 +6644,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 3964071a95ff37b7c3a93e4e69fa1c4e297c6aa3faa413393f4d09f9e33f2435
+// Made of docs/openapi.json with the SHA-256 061dc2c71194393692e392f64723e06ab66f76e4ad535be0a3801440da291a3f

@@ -44,7 +44,7 @@ import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createTickLimit } from '../runtime/tick-limit.ts'
-import { mayHoldData, storesLeftBeside } from '../store/sqlite/left-stores.ts'
+import { filesLeftAt, storesLeftBeside } from '../store/sqlite/left-stores.ts'
 import type { openConcerns } from './concerns.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
@@ -224,7 +224,7 @@ function manageErasuresOf(
 
 async function namesOfLeftStores({ reads, path, shared }: InternalApiPorts['storage']): Promise<readonly string[]> {
   const moved = (await reads.listLeftStores()).map(({ name }) => name)
-  return [...(shared === null ? storesLeftBeside(path) : []), ...moved.filter(mayHoldData)]
+  return [...(shared === null ? storesLeftBeside(path) : []), ...moved.flatMap(filesLeftAt)]
 }
 
 function portalSettings({ portal, listen }: Config): PortalSettings {

@@ -14,6 +14,7 @@ const FILES: Readonly<Record<string, string>> = {
   'sqlite/backups/manifest.ts': 'a job: it reads the copy',
   'sqlite/backups/numbers.ts': 'a command: restore',
   'sqlite/backups/restore-backup.ts': 'a command: restore',
+  'sqlite/backups/swap-store.ts': 'a command: restore',
   'sqlite/checkpoint-thread.ts': 'bounded',
   'sqlite/clean-storage.ts': 'bounded',
   'sqlite/compact.ts': 'a command: prune --compact',

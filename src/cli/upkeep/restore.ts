@@ -102,12 +102,19 @@ function reportMark(restore: Awaited<ReturnType<typeof markStore>>, { json }: Re
   )
 }
 
+/** Names all files of the replaced store: whoever deletes only some of them keeps its data. */
+function describeKept({ aside, asideLogs }: Pick<Awaited<ReturnType<typeof restoreStore>>, 'aside' | 'asideLogs'>): string {
+  const store = aside === null ? '' : ` The store that was there is now ${aside}.`
+  if (asideLogs.length === 0) return store
+  return `${store} Its log could not be written into its file and holds data too; delete it with the store: ${asideLogs.join(', ')}.`
+}
+
 function report(restored: Awaited<ReturnType<typeof restoreStore>>, { json }: RestoreOptions): void {
   if (json === true) {
     process.stdout.write(`${JSON.stringify(restored)}\n`)
     return
   }
-  const kept = restored.aside === null ? '' : ` The store that was there is now ${restored.aside}.`
+  const kept = describeKept(restored)
   if (restored.kind === 'finished') {
     process.stdout.write(`An earlier restore that was interrupted is now finished; this backup was not used.${kept}\n`)
     return

@@ -60,7 +60,7 @@ const members = () => ({
     ),
   stores: z
     .array(z.string())
-    .describe('Stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them.'),
+    .describe('Files of stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them.'),
   storage: z.enum(['clean', 'pending']).describe('Whether the files of the store may still hold erased data. `clean`: they do not.'),
   storageBecause: z.string().nullable().describe('Why `storage` is `pending`; null: it is `clean`.'),
 })

@@ -1,11 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { expect, test } from 'vitest'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
 import { inspectOld } from '../../../src/store/sqlite/backups/inspect-stores.ts'
 import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
 import { type RestoreOrder, type RestorePorts, restoreBackup } from '../../../src/store/sqlite/backups/restore-backup.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
+import { filesLeftAt, storesLeftBeside } from '../../../src/store/sqlite/left-stores.ts'
 import { addEndpoint, endpointOf } from '../../support/delivery/stored-endpoint.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'
 import { writeConfig } from '../../support/relay/relay.ts'
@@ -239,6 +241,79 @@ test('7.1: after a restore, an endpoint began when it did, and is sent what happ
   await poll({ asked: '76000001', trackingIds: ['76000001'], language: 'en', statuses })
   const sent = await endpointOf(writes, id, now()).take()
   expect(sent.map(({ body }) => JSON.parse(String(body)))).toEqual([expect.objectContaining({ eventTime: times[1] })])
+})
+
+/** A store of a relay that was killed: its newest row is only in the log. */
+async function killed() {
+  const { place: running, file } = await backedUp()
+  const place = join(temporaryFolder(), 'relay.db')
+  const db = new Database(running)
+  db.pragma('wal_autocheckpoint = 0')
+  db.exec(erased('in-the-log'))
+  for (const suffix of ['', '-wal']) copyFileSync(`${running}${suffix}`, `${place}${suffix}`)
+  db.close()
+  return { place, file }
+}
+
+/** Which files in the folder of a store hold this word. */
+function holding(place: string, word: string): readonly string[] {
+  const folder = dirname(place)
+  return readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(word) && !name.endsWith(FILE))
+}
+
+test('a restore folds the log of a killed store into the file that it keeps', async () => {
+  const { place, file } = await killed()
+  expect(holding(place, 'in-the-log')).toEqual(['relay.db-wal'])
+  const { aside, asideLogs } = await restore(place, file)
+  expect([asideLogs, holding(place, 'in-the-log')]).toEqual([[], [basename(aside ?? '')]])
+  expect(storesLeftBeside(place)).toEqual([aside])
+  rmSync(aside ?? '')
+  expect(storesLeftBeside(place)).toEqual([])
+})
+
+test('a log that a restore cannot fold is named as long as it is there, also without its store', async () => {
+  const { place, file } = await killed()
+  const reader = new Database(place, { readonly: true })
+  onTestFinished(() => void reader.close())
+  reader.exec('begin')
+  reader.prepare('select count(*) from setting').get()
+  const { aside, asideLogs } = await restore(place, file)
+  const logs = [`${aside}-shm`, `${aside}-wal`]
+  expect([[...asideLogs].sort(), storesLeftBeside(place)]).toEqual([logs, [aside, ...logs]])
+  rmSync(aside ?? '')
+  expect(storesLeftBeside(place)).toEqual(logs)
+})
+
+test('the log of a store that is gone or damaged is put aside and named', async () => {
+  for (const lose of [(place: string) => rmSync(place), (place: string) => writeFileSync(place, 'damaged')]) {
+    const { place, file } = await killed()
+    lose(place)
+    const { asideLogs } = await restore(place, file, { last: 1000, forgetsErasures: true })
+    expect(asideLogs[0]).toMatch(/before-restore-\w+-wal$/)
+    expect(storesLeftBeside(place)).toEqual(expect.arrayContaining([...asideLogs]))
+    // A restore within the same second takes another name, or the log would stay beside the new store.
+    writeFileSync(`${place}-wal`, readFileSync(asideLogs[0] ?? ''))
+    rmSync(place)
+    const next = await restore(place, file, { last: 1000, forgetsErasures: true })
+    expect([existsSync(`${place}-wal`), next.asideLogs[0]]).toEqual([false, expect.stringMatching(/before-restore-19700101T000001Z-wal$/)])
+  }
+})
+
+test.each(['.compact-journal', '.compact-wal', '.restored-wal', '.restored'])('a left %s is named as left', (ending) => {
+  const place = join(temporaryFolder(), 'relay.db')
+  for (const own of ['', '-wal', '.key', '.tombstones', '.before-restore-20260101T000000Z.key']) writeFileSync(`${place}${own}`, '')
+  expect(storesLeftBeside(place)).toEqual([])
+  writeFileSync(`${place}${ending}`, '')
+  expect(storesLeftBeside(place)).toEqual([`${place}${ending}`])
+})
+
+test('of a store that a move has left, its log is named too, also without the store', () => {
+  const place = join(temporaryFolder(), 'moved.db')
+  for (const own of ['', '-wal', '.key']) writeFileSync(`${place}${own}`, '')
+  expect(filesLeftAt(place)).toEqual([place, `${place}-wal`])
+  rmSync(place)
+  expect(filesLeftAt(place)).toEqual([`${place}-wal`])
+  expect(filesLeftAt('postgres://db/relay')).toEqual(['postgres://db/relay'])
 })
 
 /** A link that leads to itself: nobody can know what is there, whatever the rights of the user. */

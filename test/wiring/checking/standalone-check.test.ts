@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -80,6 +80,8 @@ test('a store in which erased data may be left is a warning until it is compacte
   expect(await look()).toMatchObject({ state: 'ok' })
   writeFileSync(`${path}.tombstones`, '')
   expect(await look()).toMatchObject({ state: 'warning', message: expect.stringContaining(left) })
+  renameSync(left, `${left}-wal`)
+  expect(await look()).toMatchObject({ state: 'warning', message: expect.stringContaining(`${left}-wal`) })
 })
 
 const AT_REST = { atRestKeys: [Buffer.alloc(32, 3).toString('base64')] }

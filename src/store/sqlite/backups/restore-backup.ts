@@ -19,7 +19,7 @@ import { inspectBackup, inspectOld, type OldStore, type SealedEndpoint } from '.
 import { MANIFEST_TABLE } from './manifest.ts'
 import { type GivenNumbers, highest, numbersIn, setNumbers } from './numbers.ts'
 import { createLacks, numbersUnknown } from './restore-lacks.ts'
-import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
+import { asideEnding, finishSwap, foldLog, type PutAside, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
 
 export interface RestoreOrder {
   readonly file: string
@@ -69,11 +69,11 @@ export interface ProvedKeys {
 }
 
 export type Restored =
-  | { readonly kind: 'finished'; readonly aside: string | null }
-  | ({ readonly kind: 'restored'; readonly aside: string | null; readonly restore: RestoreRecord } & Pick<
-      ProvedKeys,
-      'otherKeys' | 'lostKeys'
-    > & {
+  | (PutAside & { readonly kind: 'finished' })
+  | (PutAside &
+      Pick<ProvedKeys, 'otherKeys' | 'lostKeys'> & {
+        readonly kind: 'restored'
+        readonly restore: RestoreRecord
         /** How many identifiers were erased since the backup. The next start erases them again. */
         readonly erasedSince: number
       })
@@ -127,7 +127,8 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   keepTombstones(path, found.kept, tombstoneKey, `${path}.${ending}`)
   ports.onStep('replacing the store by the copy')
   const erasedSince = tombstoneKey === null ? 0 : missedTombstones(found.kept.tombstones, tombstones.tombstones).length
-  return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys, erasedSince }
+  if (before !== null) foldLog(path)
+  return { kind: 'restored', ...swapStore(path, ending), restore: restored, otherKeys, lostKeys, erasedSince }
 }
 
 /** The relays of early versions had no id, so theirs count as the same. */
