@@ -1,6 +1,6 @@
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
-import { callsAllowedNow } from '../domain/polling/breaker.ts'
+import { callsAllowedNow, mayAskAgain } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import { isQuiet } from '../domain/polling/quiet-hours.ts'
 import { createFailureLog } from '../flow/failure-log.ts'
@@ -47,6 +47,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   closing.add(() => poller.stop())
   closing.add(() => carrier.close())
 
+  let before = carrier.state().breaker.state
   let keptAtMs = clock.monotonic()
   const keepMemory = async () => {
     if (clock.monotonic() - keptAtMs < KEEP_MEMORY_MS) return
@@ -72,14 +73,15 @@ export function openPolling(config: Config, ports: PollingPorts) {
       await shared?.model.handOver()
     },
     /**
-     * Checks whether the carrier answers, if that is in doubt. Wakes the poller when its pause after failures is over. The next scheduled poll may
-     * be much later.
+     * Checks whether the carrier answers, if that is in doubt. Wakes the poller when its pause after failures is over, or an answer has ended it:
+     * `poll.cron` may wake it much later.
      */
     async lookAtRest(): Promise<void> {
       if (!replicas.holds('poller') || isQuietAt(clock.now())) return
       await carrier.lookAgain()
-      const { state, restMs } = carrier.state().breaker
-      if (state === 'open' && restMs <= 0) poller.wake()
+      const { breaker } = carrier.state()
+      if (mayAskAgain(breaker, before)) poller.wake()
+      before = breaker.state
     },
     async lookAtClock(): Promise<void> {
       if (disk.trouble() === 'lost' || !replicas.holds('poller')) return

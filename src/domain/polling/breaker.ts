@@ -112,6 +112,14 @@ export function callsAllowedNow({ state, restMs }: { readonly state: Breaker['st
   return state === 'open' && restMs <= 0 ? 1 : 0
 }
 
+/** Whether to wake the poller: it may probe, or the pause has ended since the last look, and what waited is due. */
+export function mayAskAgain(
+  { state, restMs }: { readonly state: Breaker['state']; readonly restMs: number },
+  before: Breaker['state'],
+): boolean {
+  return state === 'open' ? restMs <= 0 : state === 'closed' && before !== 'closed'
+}
+
 export function startProbe(breaker: Breaker): Breaker {
   return { ...breaker, state: 'probing' }
 }

@@ -27,6 +27,7 @@ export function createNotePollOutcome(
           // The parcel was joined to another parcel or deleted during the poll.
           if (parcel === null) return
           const wasAsked = failure.kind !== 'not_asked'
+          if (!wasAsked && failure.retryAfterMs === undefined) return
           const next = wasAsked ? await schedulePoll(tx, afterFailure(parcel, failure), ports, options) : parcel
           const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
           tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })

@@ -165,7 +165,8 @@ async function giveUp({ write, clock, failsSinceMs }: RefreshPorts, due: DuePoll
     kind: failureKindOf(answer),
     atMs: clock.now(),
     failsSinceMs: failsSinceMs?.(),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    // One answer ends a pause early, so a poll that was not made in a pause stays due. The poller makes no others meanwhile.
+    ...(retryAfterMs === undefined || reason === 'resting' ? {} : { retryAfterMs }),
   })
   return endOfFailure(reason, asking)
 }

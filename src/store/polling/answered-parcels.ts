@@ -8,11 +8,11 @@ const LOOKED_AT = 512
 const FOUND_MAX = 64
 
 /** Finds the identifiers of these parcels by which they are polled. */
-const identifiersOf = (db: Kysely<Tables>, parcels: AliasedExpression<{ id: number }, 'found'>) =>
+const identifiersOf = (db: Kysely<Tables>, parcels: AliasedExpression<{ id: number }, 'looked'>) =>
   db
     .selectFrom(parcels)
-    .innerJoin('identifier', 'identifier.parcel_id', 'found.id')
-    .select(['found.id', 'identifier.value'])
+    .innerJoin('identifier', 'identifier.parcel_id', 'looked.id')
+    .select(['looked.id', 'identifier.value'])
     .where('identifier.refused_at_ms', 'is', null)
     .orderBy('identifier.is_tracking_id')
     .limit(sql.lit(FOUND_MAX))
@@ -26,7 +26,7 @@ const answeredOf = (db: Kysely<Tables>, parcels: SelectQueryBuilder<Tables, 'par
       .select('id')
       .where('failures', '=', 0)
       .where('checked_at_ms', 'is not', null)
-      .as('found'),
+      .as('looked'),
   )
 
 const answered = statement()((db) =>
@@ -41,7 +41,7 @@ const ended = statement<{ stopped: string }>()((db, p) =>
 const everAnswered = statement()((db) =>
   identifiersOf(
     db,
-    db.selectFrom('answer').select('parcel_id as id').distinct().orderBy('parcel_id', 'desc').limit(sql.lit(LOOKED_AT)).as('found'),
+    db.selectFrom('answer').select('parcel_id as id').distinct().orderBy('parcel_id', 'desc').limit(sql.lit(LOOKED_AT)).as('looked'),
   ),
 )
 

@@ -10,6 +10,7 @@ import {
   FAILURES_TO_OPEN,
   isCheckDue,
   isDoubtful,
+  mayAskAgain,
   openBreaker,
   startProbe,
 } from '../../../src/domain/polling/breaker.ts'
@@ -157,4 +158,16 @@ test('the breaker tells the schedule whether it may make all calls, one or none'
   expect(callsAllowedNow({ state: 'open', restMs: 0 }, 8)).toBe(1)
   expect(callsAllowedNow({ state: 'open', restMs: 1 }, 8)).toBe(0)
   expect(callsAllowedNow({ state: 'probing', restMs: 0 }, 8)).toBe(0)
+})
+
+test('6.8: the poller is woken for a probe, and once when a pause has ended', () => {
+  const seen = [
+    { state: 'closed', restMs: 0 },
+    { state: 'open', restMs: 1000 },
+    { state: 'open', restMs: 0 },
+    { state: 'probing', restMs: 0 },
+    { state: 'closed', restMs: 0 },
+    { state: 'closed', restMs: 0 },
+  ] as const
+  expect(seen.map((now, at) => mayAskAgain(now, seen[at - 1]?.state ?? 'closed'))).toEqual([false, false, true, false, true, false])
 })

@@ -75,4 +75,11 @@ describe.each(engines)('a parcel whose poll got a Retry-After, on $name', (engin
     await writes.settleMissedPushes(pass(MINUTE_MS))
     expect(await nextPollAtMs()).toBeLessThan(failedMs + 1.2 * HOUR_MS)
   })
+
+  test('6.8: stays due since when it was, if a pause of the carrier kept the poll from being made', async () => {
+    const { writes, pass, stateOf, now, nextPollAtMs } = await refused(engine)
+    pass(2 * WAIT_MS)
+    await writes.notePollFailure({ parcelId: (await stateOf('1001')).parcelId, kind: 'not_asked', atMs: now() })
+    expect(await nextPollAtMs()).toBe(NOON + WAIT_MS)
+  })
 })
