@@ -316,6 +316,15 @@ test('of a store that a move has left, its log is named too, also without the st
   expect(filesLeftAt('postgres://db/relay')).toEqual(['postgres://db/relay'])
 })
 
+test('a push that was quarantined before a backup is not told as news after its restore', async () => {
+  const quarantined = "insert into quarantine_count (at_ms, reason, count) values (1000, 'too_deep', 1)"
+  const { place, file } = await backedUp(async (store) => void (await changeStoredRows(store, quarantined)))
+  await restore(place, file)
+  const { writes } = await openStore(NOON, sqlite, place)
+  await writes.tellOperators({ nowMs: NOON })
+  expect(await storedNumber(place, "select count(*) from trouble where subject = 'told of quarantine too_deep'")).toBe(0)
+})
+
 /** A link that leads to itself: nobody can know what is there, whatever the rights of the user. */
 function loop(path: string): void {
   rmSync(path, { force: true })

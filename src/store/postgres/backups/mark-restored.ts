@@ -1,7 +1,7 @@
 import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
 import type { KeptTombstones } from '../../../domain/history/erased.ts'
-import { DROP_TOKEN_KEYS, RESTORES } from '../../restores.ts'
+import { DROP_TOKEN_KEYS, DROP_UNTOLD, RESTORES } from '../../restores.ts'
 import type { MoveClient } from '../moving/postgres-move-client.ts'
 import { withMoveClient } from '../moving/postgres-move-client.ts'
 import { countReplicas, readMark } from '../moving/postgres-move-mark.ts'
@@ -45,6 +45,7 @@ export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
       const restored = await setNumbers(client, order)
       await client.query('delete from expected_push')
       await client.query(DROP_TOKEN_KEYS)
+      await client.query(DROP_UNTOLD)
       await client.query('update parcel set next_poll_at_ms = $1 where next_poll_at_ms > $1', [order.nowMs])
       if (order.tombstones !== null) await keepRestored(client, order.tombstones)
       await writeRecord(client, restored, order)

@@ -7,7 +7,7 @@ import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../
 import { missedTombstones } from '../../../domain/history/erased.ts'
 import { isThere, naming, onFile } from '../../../regular-file.ts'
 import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
-import { DROP_TOKEN_KEYS, RESTORES } from '../../restores.ts'
+import { DROP_TOKEN_KEYS, DROP_UNTOLD, RESTORES } from '../../restores.ts'
 import { TOMBSTONE_KEY } from '../../settings.ts'
 import { holdStore } from '../hold-store.ts'
 import { readKeyFile, readKeyIfPossible, writeKeyFile } from '../key-file.ts'
@@ -187,6 +187,7 @@ async function prepare(file: string, { order, before, isOther, manifest, isTombs
       endBackups(db, nowMs)
       if (isTombstoneKeyLost) dropTombstones(db)
       db.exec(DROP_TOKEN_KEYS)
+      db.exec(DROP_UNTOLD)
       mark(db, marked, order)
     })()
     return marked
