@@ -103,7 +103,9 @@ function trialWords({ health, probation }: PushChannelView, nowMs: number): read
   const { sinceMs, untilMs, pushes } = probation
   if (untilMs === null)
     return ['It is too early to tell whether pushes are lost: the carrier has answered no poll since ', timeWord(sinceMs), '.']
-  if (untilMs <= nowMs && pushes < TRIAL_PUSHES)
+  if (untilMs <= nowMs && pushes >= TRIAL_PUSHES)
+    return ['Enough have come to tell whether any are lost: the relay is about to judge them.']
+  if (untilMs <= nowMs)
     return [`Too few have come to tell whether any are lost: ${pushes} since `, timeWord(sinceMs), `, and ${TRIAL_PUSHES} are needed.`]
   return health === 'lossy'
     ? ['The relay watches them until ', timeWord(untilMs), ', and then trusts them if few are lost.']

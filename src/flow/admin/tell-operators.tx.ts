@@ -55,7 +55,8 @@ export function createTellOperators(store: Transactions<TellTx>, tombstoneKey: (
     beginTrouble: ({ subject, event, nowMs, ofRole, isPosted }) =>
       store.transaction(
         async (tx) => {
-          const hasBegun = await tx.beginTrouble(subject, nowMs)
+          // The end tells the same time as the beginning, even if operators were told of it later.
+          const hasBegun = await tx.beginTrouble(subject, 'since' in event ? Date.parse(event.since) : nowMs)
           if (hasBegun) await recordOperatorEvent(tx, event, nowMs, isPosted)
           return hasBegun
         },

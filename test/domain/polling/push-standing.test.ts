@@ -30,6 +30,12 @@ describe.each([
     'too_early',
     `${LAST} Too few have come to tell whether any are lost: 7 since 2026-03-02T02:13:00.000Z, and 20 are needed.`,
   ],
+  [
+    'enough pushes, not judged yet at the end of their trial',
+    { health: 'unknown', probation: { ...trial, untilMs: NOW } },
+    'too_early',
+    `${LAST} Enough have come to tell whether any are lost: the relay is about to judge them.`,
+  ],
   ['healthy pushes', {}, 'healthy', LAST],
   [
     'healthy pushes of which a few were lost long ago',

@@ -91,6 +91,15 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })).toBe(true)
   })
 
+  test('the beginning and the end of a trouble name the same time since which it lasts', async () => {
+    const { writes, told } = await open(engine)
+    const since = new Date(NOON - HOUR_MS).toISOString()
+    const failing = { event: 'carrier_failing', reason: 'rejected', status: 403, since } as const
+    await writes.beginTrouble({ subject: 'carrier', event: failing, nowMs: NOON })
+    await writes.endTrouble({ subject: 'carrier', event: { event: 'carrier_recovered' }, nowMs: NOON + HOUR_MS })
+    expect(await told()).toEqual([failing, { event: 'carrier_recovered', since }])
+  })
+
   test('a quarantine reason causes an event at once, then each hour or when its count is tenfold', async () => {
     const { writes, record, pass, now, told } = await open(engine)
     const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
