@@ -154,18 +154,17 @@ export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Reten
 
 /**
  * Decides which parcels are removed. A parcel stays while the store has deliveries of it, whether they wait or have ended. If an endpoint is behind,
- * a parcel also stays until it is outlived and older than `heldMs`. The parcel with the newest push always stays, because the number of that push must not be
- * given to another push.
+ * a parcel also stays until it is outlived and older than `heldMs`.
  */
 export function decideParcels(
   rows: readonly ParcelAge[],
-  needs: Needs & { readonly delivered: ReadonlySet<number>; readonly ownerOfNewestPush: number },
+  needs: Needs & { readonly delivered: ReadonlySet<number> },
   nowMs: number,
   retention: Retention,
   outlived: Outlived,
 ) {
-  const { awaited, delivered, isBehind, ownerOfNewestPush } = needs
-  const past = rows.filter((row) => isParcelPast(row, nowMs, retention) && row.parcelId !== ownerOfNewestPush)
+  const { awaited, delivered, isBehind } = needs
+  const past = rows.filter((row) => isParcelPast(row, nowMs, retention))
   const isOver = (row: ParcelAge) => row.parcelId <= outlived.parcelId && lastTouchedMs(row) < nowMs - retention.heldMs
   const isKept = (row: ParcelAge) => awaited.has(row.parcelId) || (isBehind && !isOver(row))
   return {

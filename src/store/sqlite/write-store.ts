@@ -192,8 +192,6 @@ function erasingVerbs(
         parcelIds,
         erased.names.map(({ value }) => value),
       )
-      // Read the highest id again, because an erased push may have had it.
-      memory.inboxId = null
       for (const parcelId of parcelIds) {
         memory.sequence = (memory.sequence ?? 0) + 1
         appendFeed(session, erasedEvent(memory.sequence, parcelId))
@@ -211,7 +209,6 @@ function erasingVerbs(
     },
     async searchMentions(request) {
       const { searched, words } = await searchMentions(session, request)
-      if (searched.pushes > 0) memory.inboxId = null
       if (searched.found.length > 0) noteErased({ identifiers: searched.found, texts: words })
       return searched
     },
@@ -236,8 +233,7 @@ function recordingVerbs(parts: Parts) {
     async applyChanges({ writes, next }) {
       await applyChanges(source, writes)
       memory.sequence = next.sequence - 1
-      // If pushes were dropped, read the highest id again, because one of them may have had it.
-      memory.inboxId = writes.some(({ dropped }) => dropped.length > 0) ? null : next.inboxId - 1
+      memory.inboxId = next.inboxId - 1
     },
   } satisfies Partial<WriteTx>
 }

@@ -88,7 +88,6 @@ async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<Wo
     awaited: await reads.awaitedParcels(backlogs, [...new Set(rows.map(({ parcelId }) => parcelId))]),
     isBehind: behind.length > 0,
   })
-  const { ownerOfPush } = await reads.newest()
   const outlived = outlivedBy(await reads.clockRecord(), heldMs)
   const given = givenBefore(marks, nowMs - historyMs)
   const after = (cursor: TimeCursor | null) => cursor?.id ?? 0
@@ -114,7 +113,7 @@ async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<Wo
       async count(rows) {
         const past = rows.filter((row) => isParcelPast(row, nowMs, retention))
         const delivered = await reads.deliveredParcels(past.map(({ parcelId }) => parcelId))
-        const needs = { ...(await needsOf(past)), ownerOfNewestPush: ownerOfPush, delivered }
+        const needs = { ...(await needsOf(past)), delivered }
         return decideParcels(past, needs, nowMs, retention, outlived).retired.length
       },
     }),

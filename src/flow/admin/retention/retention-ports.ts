@@ -45,17 +45,17 @@ export interface UnusedText {
 export interface AgedReads {
   /** Deliveries in the order in which they were queued. */
   agedDeliveries(page: AgePage): Promise<readonly AgedDelivery[]>
-  /** Deliveries that have ended, in the order in which they ended. Leaves out the newest delivery, so that its id is not reused. */
+  /** Deliveries that have ended, in the order in which they ended. */
   endedDeliveries(page: AgePage): Promise<readonly EndedDelivery[]>
   /** Pushes whose bytes are still stored. */
   agedPushes(page: AgePage): Promise<readonly AgedPush[]>
-  /** Pushes without a parcel. Leaves out the newest push, so that its id is not reused. */
+  /** Pushes without a parcel. */
   unrecordedPushes(page: AgePage): Promise<readonly UnrecordedPush[]>
   /** Polled answers whose bytes are still stored, in the order in which they were asked for. */
   agedAnswers(page: { readonly beforeMs: number; readonly limit: number }): Promise<readonly AgedAnswer[]>
   parcelAges(page: NumberPage): Promise<readonly ParcelAge[]>
-  /** `ownerOfPush`: the parcel of the newest push; 0: the push has no parcel. The others: the highest id of a parcel, a push and a delivery. */
-  newest(): Promise<{ readonly ownerOfPush: number; readonly parcelId: number; readonly inboxId: number; readonly deliveryId: number }>
+  /** The highest id of a parcel, a push and a delivery. */
+  newest(): Promise<{ readonly parcelId: number; readonly inboxId: number; readonly deliveryId: number }>
   /** Null: no pass has looked at the clock yet. */
   clockRecord(): Promise<ClockRecord | null>
   /** Which of these pushes are sent by a dead or cancelled delivery, which an operator may replay. */

@@ -321,9 +321,8 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention, outlived }
   if (rows.length === 0) return { removed: 0, next }
   // The parcels may have changed since they were read. So lock them, and decide by what they are then.
   const standing = await tx.holdParcels(rows.map(({ parcelId }) => parcelId))
-  const { ownerOfPush } = await tx.newest()
   const delivered = await tx.deliveredParcels(standing.map(({ parcelId }) => parcelId))
-  const needs = { ...(await needsOf(tx, backlogs, standing)), ownerOfNewestPush: ownerOfPush, delivered }
+  const needs = { ...(await needsOf(tx, backlogs, standing)), delivered }
   const { retired, held } = decideParcels(standing, needs, startedAtMs, retention, outlived)
   if (retired.length === 0) return { removed: 0, held, next }
   const { isDone } = await tx.retireParcels(retired, ROWS_AT_ONCE)

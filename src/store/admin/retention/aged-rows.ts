@@ -33,7 +33,6 @@ const queued = statement<Page>()((db, p) =>
     .orderBy('id')
     .limit(p.limit),
 )
-/** Leaves out the newest delivery: if it were removed, SQLite would give its id to the next delivery. */
 const ended = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -42,12 +41,6 @@ const ended = statement<Page>()((db, p) =>
     .where('settled_at_ms', '<', p.beforeMs)
     .where('settled_at_ms', '>=', p.atMs)
     .where(sql<boolean>`(settled_at_ms, id) > (${p.atMs}, ${p.id})`)
-    .where('id', '<', (of) =>
-      of
-        .selectFrom('delivery as newest')
-        .select((row) => row.fn.max<number>('newest.id').as('id'))
-        .where('newest.id', '>', sql.lit(0)),
-    )
     .orderBy('settled_at_ms')
     .orderBy('id')
     .limit(p.limit),
@@ -72,12 +65,6 @@ const unrecorded = statement<Page>()((db, p) =>
     .where('received_at_ms', '<', p.beforeMs)
     .where('received_at_ms', '>=', p.atMs)
     .where(sql<boolean>`(received_at_ms, id) > (${p.atMs}, ${p.id})`)
-    .where('id', '<', (of) =>
-      of
-        .selectFrom('inbox as newest')
-        .select((row) => row.fn.max<number>('newest.id').as('id'))
-        .where('newest.id', '>', sql.lit(0)),
-    )
     .orderBy('received_at_ms')
     .orderBy('id')
     .limit(p.limit),
@@ -95,7 +82,7 @@ const parcels = statement<{ after: number; upTo: number; limit: number }>()((db,
   db.selectFrom('parcel').selectAll().where('id', '>', p.after).where('id', '<=', p.upTo).orderBy('id').limit(p.limit),
 )
 const newestPush = statement()((db) =>
-  db.selectFrom('inbox').select(['id', 'parcel_id']).where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
+  db.selectFrom('inbox').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
 )
 const newestParcel = statement()((db) =>
   db.selectFrom('parcel').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
@@ -205,7 +192,7 @@ export function createAgedReads(session: Session): AgedReads {
       const [push] = await session.all(newestPush, {})
       const [parcel] = await session.all(newestParcel, {})
       const [delivery] = await session.all(newestDelivery, {})
-      return { ownerOfPush: push?.parcel_id ?? 0, parcelId: parcel?.id ?? 0, inboxId: push?.id ?? 0, deliveryId: delivery?.id ?? 0 }
+      return { parcelId: parcel?.id ?? 0, inboxId: push?.id ?? 0, deliveryId: delivery?.id ?? 0 }
     },
     clockRecord: async () => decodeClockRecord(await loadSetting(session, CLOCK_SETTING)),
     async replayablePushes(ids) {
