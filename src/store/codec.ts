@@ -282,9 +282,8 @@ function decodeProbing({ probe_at_ms: atMs, ...row }: Selectable<Tables['endpoin
 }
 
 function decodeSealedKeys(text: string): SealedKeys {
-  // Rows of earlier versions have no next key: a new key became the current one at once.
-  const { next = null, ...keys } = JSON.parse(text) as Omit<SealedKeys, 'next'> & Partial<SealedKeys>
-  return { ...keys, next }
+  // Only `encodeSealedKeys` writes this, so its shape is certain.
+  return JSON.parse(text) as SealedKeys
 }
 
 export function encodeSealedKeys(keys: EndpointState['keys']): string | null {

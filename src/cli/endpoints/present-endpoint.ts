@@ -44,7 +44,6 @@ export function presentEndpoint(endpoint: unknown): string {
     ['key', describeKey(endpoint)],
     ['new key', describeNextKey(endpoint)],
     ...changedSettings(endpoint),
-    ['old key until', text('previousKeyUntil')],
   ]
   const settings = lines.flatMap(([name, value]) => (value === null ? [] : [`${name.padEnd(14)}${plain(value)}`]))
   const failures = listOf(endpoint, 'failures')

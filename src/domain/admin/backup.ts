@@ -21,7 +21,7 @@ const manifestSchema = z.object({
   keys: z.array(z.string()),
   /** By table. */
   rows: z.record(z.string(), z.number()),
-  /** Whether the backup holds a digest of itself. Backups of the first versions do not. */
+  /** Whether the backup holds a digest of itself. */
   isDigested: z.boolean().optional(),
 })
 
@@ -61,7 +61,7 @@ export interface MadeBackup {
   readonly name: string
   readonly atMs: number
   readonly bytes: number
-  /** Where it was made; absent: an earlier version made it. */
+  /** Where it was made; absent: not known. */
   readonly place?: BackupPlace | undefined
 }
 
@@ -112,15 +112,14 @@ function timedName(atMs: number): string {
   return `${SCHEDULED}${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
 }
 
-/** Only scheduled backups are removed when there are enough newer ones. The names of the first versions did not hold the relay. */
+/** Only scheduled backups are removed when there are enough newer ones. */
 export function isScheduled(name: string): boolean {
-  return /^scheduled-\d{8}T\d{6}Z(?:-[0-9a-f]{1,8})?$/.test(name)
+  return /^scheduled-\d{8}T\d{6}Z-[0-9a-f]{1,8}$/.test(name)
 }
 
-/** Whether a name is that of a scheduled backup, and of no other relay. The names of the first versions did not hold the relay. */
+/** Whether a name is that of a scheduled backup of this relay. */
 export function mayBeOf(name: string, relayId: string): boolean {
-  const unnamed = 'scheduled-00000000T000000Z'.length
-  return isScheduled(name) && [name.slice(0, unnamed), `${name.slice(0, unnamed)}-${relayId.slice(0, RELAY_LENGTH)}`].includes(name)
+  return isScheduled(name) && name.endsWith(`-${relayId.slice(0, RELAY_LENGTH)}`)
 }
 
 /** Returns the scheduled backups whose names are of a time after `nowMs`, because a clock was ahead when they were made. */

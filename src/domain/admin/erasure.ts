@@ -82,7 +82,7 @@ export interface ErasureTrace {
 
 /**
  * The setting with a random text, which changes when records are found to name parcels that had been erased before. Only backups with the same
- * text can be without such records. `UNCLEAR`: records that nobody could read may name such a parcel. Absent or empty: of an earlier version.
+ * text can be without such records. `UNCLEAR`: records that nobody could read may name such a parcel. Absent or empty: not known.
  */
 export const ERASURE_LINEAGE = 'erasure-lineage'
 export const UNCLEAR = 'unclear'

@@ -41,8 +41,6 @@ export interface SigningKeys {
   readonly current: string
   /** The key that will replace the current one. */
   readonly next?: string | undefined
-  /** The key that the current one replaced. */
-  readonly previous?: string | undefined
 }
 
 /** The headers that are the same for all events. */
@@ -55,7 +53,6 @@ export interface ConstantHeaders {
 /** Each key signs in a header of its own, because the specification allows one signature per header. */
 const SIGNATURE = 'x-service-hmac-sha256'
 const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
-const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
 const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
 
 /**
@@ -64,10 +61,9 @@ const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
  */
 export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature'], given: ConstantHeaders): DeliverySigner {
   const constant = { 'user-agent': given.userAgent, ...given.fixed }
-  const macOf = (key: string | undefined) => (key === undefined ? undefined : createMac(Buffer.from(key, 'utf8')))
   const current = createMac(Buffer.from(keys.current, 'utf8'))
-  const [next, previous] = [macOf(keys.next), macOf(keys.previous)]
-  const all = [keys.current, keys.next, keys.previous].filter((key) => key !== undefined)
+  const next = keys.next === undefined ? undefined : createMac(Buffer.from(keys.next, 'utf8'))
+  const all = [keys.current, keys.next].filter((key) => key !== undefined)
   const standardKeys = signature === 'standard-webhooks' ? all.flatMap(standardReadings) : []
   return {
     hasNext: next !== undefined,
@@ -78,11 +74,10 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
       const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
       const headers = { ...constant, ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
-      if (second === undefined && previous === undefined && standardKeys.length === 0) return headers
+      if (second === undefined && standardKeys.length === 0) return headers
       return {
         ...headers,
         ...(second === undefined ? {} : { [NEXT_SIGNATURE]: second(body) }),
-        ...(previous === undefined ? {} : { [PREVIOUS_SIGNATURE]: previous(body) }),
         ...(standardKeys.length === 0 ? {} : standardHeaders(standardKeys, content, nowMs)),
       }
     },

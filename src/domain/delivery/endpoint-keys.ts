@@ -9,8 +9,6 @@ export interface SealedKeys {
   readonly currentSinceMs?: number
   /** The key that replaces the current one at `fromMs`; null: no key is being replaced. All times are epoch milliseconds. */
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
-  /** A replaced key that signs until `untilMs`. Only earlier versions of the relay stored one. */
-  readonly previous: { readonly sealed: string; readonly untilMs: number } | null
   /** The values of the fixed headers, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -23,7 +21,7 @@ const OVERLAP_MS = 24 * 60 * 60 * 1000
 
 /** Returns the keys of an endpoint that has just one key and no fixed headers. `sinceMs`: when the key was set; absent: not known. */
 export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
-  return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
+  return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null }
 }
 
 function onlyNext(keys: SealedKeys, { sealed, fromMs }: NonNullable<SealedKeys['next']>): SealedKeys {
@@ -44,23 +42,17 @@ export function changeHeaders(keys: SealedKeys, change: Readonly<Record<string, 
 
 /** Applies the changes that are due at `nowMs`. Returns the same object if none is due. */
 export function keysAt(keys: SealedKeys, nowMs: number): SealedKeys {
-  const { next, previous } = keys
-  if (next !== null && next.fromMs <= nowMs) return onlyNext(keys, next)
-  return previous !== null && previous.untilMs <= nowMs ? { ...keys, previous: null } : keys
+  return keys.next !== null && keys.next.fromMs <= nowMs ? onlyNext(keys, keys.next) : keys
 }
 
 /** Infinity: the keys do not change. */
-export function keysChangeAtMs({ next, previous }: SealedKeys): number {
-  return Math.min(next?.fromMs ?? Number.POSITIVE_INFINITY, previous?.untilMs ?? Number.POSITIVE_INFINITY)
+export function keysChangeAtMs({ next }: SealedKeys): number {
+  return next?.fromMs ?? Number.POSITIVE_INFINITY
 }
 
 /** Moves the changes of keys back by `byMs` after the clock was put back by as much. So both keys sign for as long as intended. */
-export function shiftKeys({ next, previous, ...current }: SealedKeys, byMs: number): SealedKeys {
-  return {
-    ...current,
-    next: next === null ? null : { ...next, fromMs: next.fromMs - byMs },
-    previous: previous === null ? null : { ...previous, untilMs: previous.untilMs - byMs },
-  }
+export function shiftKeys({ next, ...current }: SealedKeys, byMs: number): SealedKeys {
+  return { ...current, next: next === null ? null : { ...next, fromMs: next.fromMs - byMs } }
 }
 
 /** Begins to replace the current key. Drops an earlier replacement that is not finished. */
@@ -70,9 +62,8 @@ export function rotateKeys(keys: SealedKeys, sealed: string, nowMs: number): Sea
 
 /** Ends the time in which both keys sign: from now on, the new key signs alone. Returns null if no key is being replaced. */
 export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
-  const { current, currentSinceMs, next, previous } = keysAt(keys, nowMs)
-  if (next !== null) return onlyNext(keys, next)
-  return previous === null ? null : replaceKey(keys, current, currentSinceMs)
+  const { next } = keysAt(keys, nowMs)
+  return next === null ? null : onlyNext(keys, next)
 }
 
 /**
@@ -83,19 +74,18 @@ export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
   return keys.next?.sealed === used ? onlyNext(keys, keys.next) : keys
 }
 
-export function sealedTexts({ current, next, previous, headers = {} }: SealedKeys): readonly string[] {
-  return [current, next?.sealed, previous?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
+export function sealedTexts({ current, next, headers = {} }: SealedKeys): readonly string[] {
+  return [current, next?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
 }
 
 /** Replaces encrypted texts. `replacements` maps old texts to new ones. Other texts stay. */
 export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
-  const { current, next, previous, headers, ...since } = keys
+  const { current, next, headers, ...since } = keys
   const renewed = (text: string) => replacements.get(text) ?? text
   return {
     ...since,
     current: renewed(current),
     next: next === null ? null : { ...next, sealed: renewed(next.sealed) },
-    previous: previous === null ? null : { ...previous, sealed: renewed(previous.sealed) },
     ...(headers === undefined
       ? {}
       : { headers: Object.fromEntries(Object.entries(headers).map(([name, sealed]) => [name, renewed(sealed)])) }),

@@ -27,7 +27,7 @@ export interface EndpointState extends Receiver {
    * config names it any more. Null: it is enabled.
    */
   readonly disabled: 'operator' | 'gone' | 'failing' | 'unnamed' | null
-  /** When and by whom it was disabled; absent: it is enabled, or an earlier version disabled it without storing this. */
+  /** When and by whom it was disabled; absent: it is enabled, or that is not known. */
   readonly disabledSince?: DisabledSince
   readonly health: EndpointHealth
   /** Null: the config defines its keys. */

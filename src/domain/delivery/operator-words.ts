@@ -42,16 +42,13 @@ const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['unnamed', 'was disabled, because no config names it any more'],
 ])
 
-/** Empty for events of earlier versions, which have no `failure`. */
 function failureIn(of: Reader): string {
   const [status, reason, answer] = [of('failure.status'), of('failure.reason'), of('failure.answer')]
   if (status === '') return reason === '' ? '' : `. It gives no answer (${reason.replaceAll('_', ' ')})`
   return `. It answers ${status}${answer === '' ? '' : ` ("${answer}")`}${isLikelyKey(Number(status)) ? ', so it may have another key' : ''}`
 }
 
-/** Empty for events of earlier versions, which do not say how long the endpoint was down. */
 function recoveryIn(of: Reader): string {
-  if (of('downForMs') === '') return ''
   const waited = Number(of('waited'))
   const most = waited >= WAITED_COUNTED_MAX ? 'At least ' : ''
   return `, after ${spanText(Number(of('downForMs')))}. ${most}${counted(waited, 'event', 'events')} waited for it`
@@ -101,7 +98,8 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     tell: (of) => [
       'The carrier fails: ',
       { kind: 'carrier', text: of('reason'), status: of('status') || undefined },
-      ...(of('since') === '' ? [] : [', since ', time(of('since'))]),
+      ', since ',
+      time(of('since')),
     ],
   },
   carrier_recovered: { kind: 'ok', state: 'carrier recovered', page: '/carrier', tell: () => ['The carrier answers again'] },

@@ -7,7 +7,7 @@ export type Source = KeptSighting['sighting']['source']
 /** The first report of an entry by one source. */
 export interface FirstReport {
   readonly source: Source
-  /** Epoch milliseconds; null: an earlier version of the relay recorded the report, without its time. */
+  /** Epoch milliseconds; null: not known. */
   readonly atMs: number | null
 }
 

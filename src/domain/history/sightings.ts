@@ -25,7 +25,7 @@ export interface KeptSighting {
   readonly askedAtMs: number
   /** The sequence that the relay gave to the sighting when it learnt of it. */
   readonly sequence: number
-  /** When the relay learnt of the sighting, epoch milliseconds; null: an earlier version did not store this. Later polls do not change it. */
+  /** When the relay learnt of the sighting, epoch milliseconds; null: not known. Later polls do not change it. */
   readonly learntAtMs: number | null
   /** The endpoints that were sent the sighting. Has no influence on the entries. */
   readonly audience: Audience

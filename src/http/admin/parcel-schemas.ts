@@ -43,7 +43,7 @@ const entrySchema = named('ParcelEntry', () =>
     displayToConsumer: z.boolean(),
     languages: languages(),
     sequence: wholeNumber().describe('The sequence in the feed of the event that first reported the entry.'),
-    learntAt: instant().nullable().describe('Null: it is not known, because an earlier version learnt of the entry.'),
+    learntAt: instant().nullable().describe('Null: it is not known.'),
     learntBy: source(),
     confirmedAt: instant()
       .nullable()

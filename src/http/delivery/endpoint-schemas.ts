@@ -65,9 +65,6 @@ const endpointMembers = () => ({
     ),
   keySince: instant().nullable().describe('When its key was given; null: the key is in the config file, or the time is not known.'),
   nextKeyFrom: instant().nullable().describe('When the new key takes over; null: no key is being replaced.'),
-  previousKeyUntil: instant()
-    .nullable()
-    .describe('Until when the old key signs too; null: it does not. Only an earlier version of the relay set this time.'),
   queuedTo: wholeNumber().nullable().describe('The sequence in the feed up to which events are queued for it; null: it has caught up.'),
 })
 

@@ -200,7 +200,6 @@ function presentEndpoint(view: EndpointView): object {
     newEventProbeAt: presentInstant(nextProbe?.ofNewMs ?? null),
     keySince: presentInstant(keys?.currentSinceMs ?? null),
     nextKeyFrom: presentInstant(keys?.next?.fromMs ?? null),
-    previousKeyUntil: presentInstant(keys?.previous?.untilMs ?? null),
     queuedTo,
   }
 }

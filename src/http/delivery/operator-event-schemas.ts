@@ -26,10 +26,8 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   endpoint_recovered: () => ({
     endpoint: endpointNamed(),
     since: since(),
-    downForMs: wholeNumber().optional().describe('For how long the endpoint had failed. Events of earlier versions lack it.'),
-    waited: wholeNumber()
-      .optional()
-      .describe(`How many events waited for it then; ${WAITED_COUNTED_MAX}: this many or more. Events of earlier versions lack it.`),
+    downForMs: wholeNumber().describe('For how long the endpoint had failed.'),
+    waited: wholeNumber().describe(`How many events waited for it then; ${WAITED_COUNTED_MAX}: this many or more.`),
   }),
   endpoint_disabled: () => ({ endpoint: endpointNamed(), because: z.enum(['gone', 'failing', 'unnamed']) }),
   endpoint_removed: () => ({ endpoint: endpointNamed() }),
@@ -37,11 +35,8 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   credentials_accepted: () => ({ since: since() }),
   carrier_failing: () => ({
     reason: z.string().nullable(),
-    status: wholeNumber()
-      .nullable()
-      .optional()
-      .describe('The HTTP status of the reply to the last call; null: that is not why it failed. Events of earlier versions lack it.'),
-    since: instant().optional().describe('When the first of the questions in a row was not answered. Events of earlier versions lack it.'),
+    status: wholeNumber().nullable().describe('The HTTP status of the reply to the last call; null: that is not why it failed.'),
+    since: instant().describe('When the first of the questions in a row was not answered.'),
   }),
   carrier_recovered: () => ({ since: since() }),
   pushes_silent: () => ({ lastPushAt: lastPushAt() }),

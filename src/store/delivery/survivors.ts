@@ -9,8 +9,7 @@ function nextJoin(parcelId: Expression<number>, after: Expression<number>) {
 }
 
 /**
- * Makes an expression for the id of the parcel that now holds the history of `parcelId`, after any number of joins. It ignores joins
- * before `sequence`: early versions of the relay reused parcel ids, so those joins may be of another parcel.
+ * Makes an expression for the id of the parcel that now holds the history of `parcelId`, after any number of joins after `sequence`.
  */
 export function survivorOf(parcelId: Expression<number>, sequence: Expression<number>) {
   return sql<number>`(

@@ -8,10 +8,10 @@ import type { FileSearch } from './search-file.ts'
 import { tombstoneFileOf } from './tombstone-file.ts'
 
 /**
- * The `user_version` of a file says whether the file may still hold erased data. `old`: an early version, which did not overwrite freed
- * pages, made the file. `unsearched`: something was erased since the last search. `leftovers`: a search has found erased words.
+ * The `user_version` of a file says whether the file may still hold erased data. `unsearched`: something was erased since the last search; a
+ * file without a mark counts as this. `leftovers`: a search has found erased words.
  */
-const MARK = { old: 0, searched: 1, leftovers: 2, unsearched: 3 } as const
+const MARK = { searched: 1, leftovers: 2, unsearched: 3 } as const
 
 /** How long to wait for readers of the WAL. The wait blocks the writer. */
 const PATIENCE_MS = 50
@@ -20,7 +20,7 @@ const RETRY_MS = 1000
 const WORDS_MAX = 500_000
 
 function markOf(db: Database.Database): number {
-  return Number(db.pragma('user_version', { simple: true }))
+  return Number(db.pragma('user_version', { simple: true })) || MARK.unsearched
 }
 
 export function overwriteDeleted(db: Database.Database, isNew: boolean): void {
@@ -54,7 +54,6 @@ export function readStorageState(path: string): StorageState {
 
 export function storageStateIn(db: Database.Database): StorageState {
   const mark = markOf(db)
-  if (mark === MARK.old) return OLD
   if (mark === MARK.leftovers) return leftoversState(null)
   return mark === MARK.unsearched ? NOT_TO_THE_END : CLEAN
 }
@@ -117,7 +116,6 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
     }
     stop()
     const mark = markOf(db)
-    if (mark === MARK.old) return OLD
     if (mark === MARK.leftovers) return leftoversState(leftovers)
     if (words.areLost()) return LOST
     try {
@@ -218,9 +216,6 @@ const pending = (because: string): StorageState => ({ state: 'pending', because 
 const CURE = 'Stop the relay and run "parcel-relay prune --compact".'
 const HELD = pending(
   'A reader still uses the WAL of the store, which contains deleted rows. The relay truncates the WAL as soon as the reader ends.',
-)
-const OLD = pending(
-  'This store was made by a version that did not overwrite what it deleted. Its free pages may hold old rows until "parcel-relay prune --compact".',
 )
 const UNSEARCHED = pending(
   'The file of the store is still being searched for what was erased. Erase the same again to get the result, or see the line "erasure" of "parcel-relay check".',

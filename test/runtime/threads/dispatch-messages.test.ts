@@ -5,7 +5,7 @@ import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.
 import { createReportReceiver, createReportSender, withoutViews } from '../../../src/runtime/threads/dispatch-messages.ts'
 import { endpointState } from '../../support/delivery/endpoint-state.ts'
 
-const state = (id: string) => endpointState({ id }, { keys: { current: 'sealed', next: null, previous: null } })
+const state = (id: string) => endpointState({ id }, { keys: { current: 'sealed', next: null } })
 const report = (endpoints: readonly EndpointState[]): DispatchRoundReport => ({
   claimed: [],
   overtaken: [],

@@ -35,7 +35,7 @@ test('while a reader holds the WAL, cleaning is pending; the relay truncates the
   await vi.waitFor(async () => expect(await writes.cleanStorage()).toEqual({ state: 'clean' }))
 })
 
-test('cleaning stays pending if an older version has left freed pages that it did not overwrite', async () => {
+test('a file without a mark is never clean until it is compacted', async () => {
   const first = await open()
   await first.push({ trackingIds: ['GONE0001'] })
   await first.writes.cleanStorage()

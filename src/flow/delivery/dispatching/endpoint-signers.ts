@@ -38,9 +38,9 @@ export function createEndpointSigners({ vault, configured, userAgent, made, log 
       const known = configured(state)
       return known === undefined ? null : { keys: { current: known.sharedKey }, headers: known.headers }
     }
-    const { current, next, previous, headers: sealedHeaders = {} } = keysAt(state.keys, nowMs)
+    const { current, next, headers: sealedHeaders = {} } = keysAt(state.keys, nowMs)
     const open = async (sealed: string | undefined) => (sealed === undefined ? null : await vault.open(sealed, endpoint.id))
-    const [opened, openedNext, openedPrevious] = await Promise.all([open(current), open(next?.sealed), open(previous?.sealed)])
+    const [opened, openedNext] = await Promise.all([open(current), open(next?.sealed)])
     const headers: Record<string, string> = {}
     for (const [name, value] of await Promise.all(
       Object.entries(sealedHeaders).map(async ([name, sealed]) => [name, await open(sealed)] as const),
@@ -50,7 +50,7 @@ export function createEndpointSigners({ vault, configured, userAgent, made, log 
       headers[name] = value
     }
     if (opened === null) return null
-    return { keys: { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }, headers }
+    return { keys: { current: opened, next: openedNext ?? undefined }, headers }
   }
 
   /** Signers by state object. The keys of one object change only when a rotation of keys ends. */

@@ -138,8 +138,8 @@ function sealedIn(db: Database.Database): readonly SealedEndpoint[] {
     .all()
   return rows.map(({ id, name, sealed_keys }) => {
     // The codec of endpoints wrote this JSON, so its shape is certain.
-    const keys = JSON.parse(sealed_keys) as Record<'current', string> & Record<'next' | 'previous', { sealed: string } | null | undefined>
-    return { id: String(id), name, keys: [keys.current, keys.next?.sealed, keys.previous?.sealed].filter((key) => typeof key === 'string') }
+    const keys = JSON.parse(sealed_keys) as { current: string; next: { sealed: string } | null }
+    return { id: String(id), name, keys: [keys.current, keys.next?.sealed].filter((key) => typeof key === 'string') }
   })
 }
 
