@@ -2,6 +2,7 @@ import { counted, countText } from '../../domain/amounts.ts'
 import { typedName } from '../../domain/delivery/endpoint.ts'
 import { type Extent, failureSentence, remedySentence, wordFailure } from '../../domain/delivery/failure-words.ts'
 import { describeLimit } from '../../domain/delivery/pace.ts'
+import { plainText } from '../../domain/words.ts'
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { age } from '../terminal/ages.ts'
 import { type Cell, plain, table } from '../terminal/table.ts'
@@ -183,7 +184,7 @@ export function explainAttempt(attempt: unknown, { url, extent, endpoint }: Expl
   const [id, name] = [textOf(endpoint, 'id') ?? '', textOf(endpoint, 'name') ?? 'it']
   const typed = typedName({ id, name })
   const given = textOf(endpoint, 'origin')
-  const what = failureSentence(words)
+  const what = plainText(failureSentence(words))
   // A delivery names its endpoint, but not where it is defined.
   if (endpoint !== null && given === null)
     return { what, todo: words.change === null ? words.remedy : `${words.remedy} See: parcel-relay endpoints show ${typed}.` }

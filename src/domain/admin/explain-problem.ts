@@ -1,35 +1,35 @@
-import { bytesText, counted, countText, spanText } from '../amounts.ts'
+import { bytesText, counted, spanText } from '../amounts.ts'
+import { FAILING_MAX_MS } from '../delivery/delivery.ts'
 import { typedName } from '../delivery/endpoint.ts'
 import type { EndpointState } from '../delivery/endpoint-state.ts'
 import { extentOf, failureSentence, remedySentence, wordFailure } from '../delivery/failure-words.ts'
-import type { MisdirectedPath } from '../ingest/misdirected.ts'
-import { hasAllComeAgain, type RefusedPushes } from '../ingest/refused-pushes.ts'
+import type { CarrierState } from '../polling/carrier-answer.ts'
 import { carrierRemedy, lastFailureText } from '../polling/carrier-failure-words.ts'
-import type { PastSilence } from '../polling/push-health.ts'
-import { noPushSinceMs, pushEvidence } from '../polling/push-standing.ts'
-import { plainText } from '../words.ts'
+import { agoWord, codeWord, type Sentence, timeWord } from '../words.ts'
 import type { ClockDoubt } from './clock-record.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
-import { NOTICED_WITHIN_MS, type OwnRefusals, ownRefusalsOf } from './own-refusals.ts'
-import { comebackText, spellText, wholeSpell } from './refused-words.ts'
-import { areOnlyMisunderstood, misdirectedSincePush, type Problem, type Situation } from './verdict.ts'
+import {
+  explainLoss,
+  explainMisunderstood,
+  explainPastSilence,
+  explainQuarantined,
+  explainRefused,
+  explainSilence,
+} from './explain-pushes.ts'
+import { areOnlyMisunderstood, type Problem, type Situation } from './verdict.ts'
 
 export interface Explanation {
   /** One line without a full stop. */
   readonly title: string
   /** When the problem began, epoch milliseconds; null: not known. */
   readonly sinceMs: number | null
-  readonly evidence: readonly string[]
-  readonly todo: readonly string[]
+  readonly evidence: readonly Sentence[]
+  readonly todo: readonly Sentence[]
 }
 
 const RELOAD = 'then reload: parcel-relay reload.'
 
-const SETTLE_QUARANTINE = [
-  'Ask the carrier whether it has changed its format, and whether it meant to.',
-  'If the carrier returns to its old format, fetch the parcels that the pushes name, with parcel-relay inbox --refresh, and dismiss them: parcel-relay inbox --dismiss --state quarantined.',
-  'If the new format stays, install a version of the relay that reads it, then reprocess: parcel-relay inbox --reprocess --state quarantined.',
-]
+export const CORRECT_PASSWORD: Sentence = ['Correct ', codeWord('upstream.password'), `, ${RELOAD}`]
 
 /** Removes the code at the start of a reason such as `store_lost: ...`. The code is for programs. */
 export function readableReason(reason: string): string {
@@ -38,7 +38,7 @@ export function readableReason(reason: string): string {
   return words.replace(/^[a-z]+(?= |$)/, (first) => `${first.charAt(0).toUpperCase()}${first.slice(1)}`)
 }
 
-/** Explains a problem in plain text, for a terminal or a message. The portal says the same with links and buttons. */
+/** Explains a problem, for a terminal and for the portal, which turns commands into links and adds buttons. */
 export function explainProblem(problem: Problem, situation: Situation, nowMs: number): Explanation {
   if ('concern' in problem) return problem.concern
   switch (problem.kind) {
@@ -53,13 +53,16 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
       return {
         title: 'The carrier refuses our password',
         sinceMs: situation.carrier.refusal?.atMs ?? null,
-        evidence: ['The relay makes no calls meanwhile. Pushes still come; apps are answered from the store.'],
-        todo: [`Correct upstream.password, ${RELOAD}`],
+        evidence: [
+          ...(situation.carrier.refusal === null ? [] : [refusalWords(situation.carrier.refusal, nowMs)]),
+          'The relay makes no calls meanwhile. Pushes still come; apps are answered from the store.',
+        ],
+        todo: [CORRECT_PASSWORD],
       }
     case 'carrier_failing':
       return explainCarrier(situation)
     case 'pushes_silent':
-      return areOnlyMisunderstood(situation) ? explainMisunderstood(situation) : explainSilence(situation)
+      return areOnlyMisunderstood(situation) ? explainMisunderstood(situation, nowMs) : explainSilence(situation, nowMs)
     case 'pushes_lossy':
       return explainLoss(situation, nowMs)
     case 'silence_over':
@@ -72,26 +75,22 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
     case 'operator_unheard':
       return explainOperator(problem.state, situation)
     case 'quarantined':
-      return {
-        title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
-        sinceMs: null,
-        evidence: [
-          'They are authentic, and the relay does not understand them. They are kept. A parcel that only they name is not polled.',
-        ],
-        todo: ['See why: parcel-relay inbox --state quarantined.', ...SETTLE_QUARANTINE],
-      }
+      return explainQuarantined(problem.count, situation, nowMs)
     case 'disk_full':
     case 'disk_low':
-      return explainDisk(problem.disk, situation.diskSinceMs)
+      return explainDisk(problem.disk, situation, nowMs)
     case 'backup_failing':
       return {
         title: 'No backup can be made',
         sinceMs: problem.sinceMs,
         evidence: [`${problem.reason}.`, 'The relay works. If its store were lost now, only older backups could be restored.'],
-        todo: [`Mend the folder of backups, or name another in backup.directory, ${RELOAD}`, 'Make one: parcel-relay backup NAME.'],
+        todo: [
+          ['Mend the folder of backups, or name another in ', codeWord('backup.directory'), `, ${RELOAD}`],
+          'Make one: parcel-relay backup NAME.',
+        ],
       }
     case 'clock_doubted':
-      return { ...explainClock(problem.doubt), sinceMs: null }
+      return explainClock(problem.doubt)
     case 'settings_differ':
       return {
         title: 'Replicas run with different settings',
@@ -102,8 +101,7 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
   }
 }
 
-/** The portal says the same. */
-export function explainClock({ because, aheadMs }: ClockDoubt): Pick<Explanation, 'title' | 'evidence' | 'todo'> {
+export function explainClock({ because, aheadMs }: ClockDoubt): Explanation {
   const by = `${spanText(Math.abs(aheadMs))} ${aheadMs > 0 ? 'ahead' : 'behind'}`
   const evidence =
     because === 'jumped'
@@ -114,6 +112,7 @@ export function explainClock({ because, aheadMs }: ClockDoubt): Pick<Explanation
         )
   return {
     title: 'The clock may be wrong',
+    sinceMs: null,
     evidence: [evidence, 'Until that is settled, retention removes nothing and no parcel becomes stale.'],
     todo:
       because === 'jumped'
@@ -135,135 +134,19 @@ function explainCarrier({ carrier }: Situation): Explanation {
   }
 }
 
-/** Tells operators not to wait for polls to find everything. */
-export const UNHEARD_OF = 'Polls find nothing about parcels that no push has named yet: the relay does not know these parcels.'
-
-/** Requests to a wrong path are the best evidence that the carrier pushes to a wrong address. */
-export function describeMisdirected({ path, isSigned, count, firstAtMs }: MisdirectedPath, webhookPath: string): string {
-  const unsigned = isSigned ? '' : ', without a signature'
-  return `POST ${path}: 404, ${counted(count, 'time', 'times')} since ${timeText(firstAtMs)}${unsigned} (the webhook's path is ${webhookPath}).`
-}
-
-export const MISDIRECTED_SHOWN = 3
-
-function timeText(atMs: number): string {
-  return new Date(atMs).toISOString()
-}
-
-function explainSilence(situation: Situation): Explanation {
-  const { pushes, webhook } = situation
-  const misdirected = misdirectedSincePush(situation).slice(0, MISDIRECTED_SHOWN)
-  return {
-    title: 'No push comes',
-    sinceMs: noPushSinceMs(pushes),
-    evidence: [
-      `The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought.`,
-      ...misdirected.map((one) => describeMisdirected(one, webhook.path)),
-      UNHEARD_OF,
-    ],
-    todo: [
-      ...(misdirected.some(({ isSigned }) => isSigned)
-        ? [
-            `Pushes seem to come to another path: have the carrier push to https://YOUR-HOST${webhook.path}, or set webhook.path to the path it uses and restart.`,
-          ]
-        : [
-            'Are there refused pushes since then: parcel-relay inbox --refused? Then pushes come, signed with another key than ours or in another way: the list says which.',
-            `Ask the carrier to what address it pushes, and what answers it gets. The relay expects POST https://YOUR-HOST${webhook.path}, exactly this path; any other path gets 404.`,
-            `From outside your network: curl -i https://YOUR-HOST${webhook.path}. The relay answers a GET with 405. After any other answer look at DNS, the firewall, the proxy and its certificate.`,
-          ]),
-      'When pushes come again, ask the carrier to send the missed ones again, or for a list of the parcels that are new since then. The runbook says how to watch these.',
-    ],
-  }
-}
-
-const SPELLS_SHOWN = 3
-
-function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number): Explanation {
-  const own = ownRefusalsOf(refused, missedByHour)
-  return {
-    title: 'Many pushes are lost',
-    sinceMs: null,
-    evidence: [
-      plainText(pushEvidence(pushes, nowMs)),
-      ...(own === null ? [] : ownRefusalEvidence(own)),
-      'Polls find the entries of lost pushes, but late.',
-      UNHEARD_OF,
-    ],
-    todo: [...(own === null ? [] : ownRefusalTodo(own)), ...(own?.explainMost === true ? [] : OTHERS_LOSE_TODO)],
-  }
-}
-
-/** Says how many lost pushes the relay itself refused, so that operators do not look for the cause at the carrier. */
-function ownRefusalEvidence({ spells, missed, explained }: OwnRefusals): readonly string[] {
-  return [
-    `The relay itself refused pushes with 503: ${spells.slice(0, SPELLS_SHOWN).map(spellText).join(', ')}.`,
-    `Of ${counted(missed, 'lost push', 'lost pushes')} noticed in the last 24 h, ${countText(explained)} ${explained === 1 ? 'was' : 'were'} noticed while it refused pushes, or up to ${spanText(NOTICED_WITHIN_MS)} later. Pushes that came only after a poll had found their events are counted too.`,
-    ...listOfOne(comebackText(spells)),
-  ]
-}
-
-function ownRefusalTodo({ spells, explainMost }: OwnRefusals): readonly string[] {
-  const ask =
-    'The carrier has not lost what the relay refused: ask it whether it sends refused pushes again. The runbook “Refused pushes” says what to do if not.'
-  const wait =
-    'The estimated share of lost pushes falls as further pushes come. Look at the carrier, and at the proxy in front of the relay, only if losses are still noticed hours after the last refusal.'
-  return [...(hasAllComeAgain(spells) ? [] : [ask]), ...(explainMost ? [wait] : [])]
-}
-
-function listOfOne(text: string | null): readonly string[] {
-  return text === null ? [] : [text]
-}
-
-const OTHERS_LOSE_TODO: readonly string[] = [
-  'Look in the log of the proxy in front of the relay for answers to the carrier other than 200, and mend their cause.',
-  'If there are none, the carrier loses them: send it the times of missed pushes, GET /relay/tallies?kind=missed.',
-]
-
-function explainPastSilence({ fromMs, toMs }: PastSilence): Explanation {
-  return {
-    title: `No push with news came for ${spanText(toMs - fromMs)}`,
-    sinceMs: null,
-    evidence: [`That was from ${timeText(fromMs)} until ${timeText(toMs)}. It is shown for a day.`, UNHEARD_OF],
-    todo: [
-      `Ask the carrier to send again what it had to push between these times. That is best: each event is recorded once, and goes to every endpoint.`,
-      NEW_PARCELS,
-    ],
-  }
-}
-
-function explainRefused(refused: readonly RefusedPushes[]): Explanation {
-  const earlier = refused.slice(SPELLS_SHOWN)
-  return {
-    title: `Pushes were answered with 503, ${counted(wholeSpell(refused).count, 'time', 'times')}`,
-    sinceMs: null,
-    evidence: [
-      ...refused.slice(0, SPELLS_SHOWN).map((spell) => `${spellText(spell)}.`),
-      ...(earlier.length === 0 ? [] : [`Before that ${spellText(wholeSpell(earlier))}, with pauses.`]),
-      ...listOfOne(comebackText(refused)),
-      'A push that was tried several times is counted each time. This is shown for a day after the last one, unless all have come again.',
-      'Polls find the entries of parcels that the relay knows. Parcels that only refused pushes named stay unknown.',
-    ],
-    todo: [
-      'Do you know that the carrier sends refused pushes again until they are taken? Then there is nothing to do.',
-      'If not, ask it to send again what got 503 between these times.',
-      NEW_PARCELS,
-    ],
-  }
-}
-
-const NEW_PARCELS =
-  'If it cannot, ask it for a list of the parcels that are new since then, and watch them: parcel-relay watch --file FILE.'
-
-function explainMisunderstood({ pushes }: Situation): Explanation {
-  return {
-    title: 'No push is understood',
-    sinceMs: noPushSinceMs(pushes),
-    evidence: [
-      `The carrier has pushed since then, but all of it is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries that no push brought.`,
-      UNHEARD_OF,
-    ],
-    todo: ['See why: parcel-relay inbox --state quarantined.', ...SETTLE_QUARANTINE],
-  }
+/** Says who refused the password, when, and when the relay tries again. */
+export function refusalWords({ atMs, by, retryMs }: NonNullable<CarrierState['refusal']>, nowMs: number): Sentence {
+  const who =
+    by === 'status_api'
+      ? 'The login gave a token, and the carrier refused it (401)'
+      : by === 'token_endpoint'
+        ? 'The carrier’s login refused the user name and password'
+        : 'The carrier refused the user name and password'
+  const again =
+    retryMs > 0
+      ? `The same password is tried again in ${spanText(retryMs)}, a corrected one at once.`
+      : 'It is tried again with the next call.'
+  return [who, ...(atMs === null ? [] : [' ', agoWord(atMs, nowMs)]), `. ${again}`]
 }
 
 function explainEndpoint(
@@ -282,12 +165,19 @@ function explainEndpoint(
     backlog === undefined
       ? 'Its events wait.'
       : `${counted(backlog.waiting, 'event waits', 'events wait')}${oldest === null ? '' : `, the oldest for ${spanText(nowMs - oldest)}`}.`
-  const evidence = [...(words === null ? [] : [failureSentence(words)]), `${waiting} None is lost.`]
+  const evidence = words === null ? [] : [failureSentence(words)]
   if (kind === 'endpoint_failing')
     return {
       title: `${name} fails`,
       sinceMs: state.health.failingSinceMs,
-      evidence,
+      evidence: [
+        ...evidence,
+        [
+          `${waiting} None is lost: they are sent in order once it answers with 2xx. If every attempt fails until `,
+          timeWord(nowMs + Math.max(0, FAILING_MAX_MS - state.health.failedForMs)),
+          ', the relay disables it, and its events keep waiting.',
+        ],
+      ],
       todo: [
         remedy === null || words?.change === null ? `${remedy ?? ''} ${look}`.trim() : remedy,
         `When it is mended: parcel-relay endpoints retry ${typed}.`,
@@ -296,7 +186,7 @@ function explainEndpoint(
   return {
     title: `${name} ${state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}`,
     sinceMs: state.disabledSince?.atMs ?? null,
-    evidence,
+    evidence: [...evidence, `${waiting} None is lost.`],
     todo: [
       ...(remedy === null ? [] : [remedy]),
       `Ask the people who run ${name} to mend it, then enable it: parcel-relay endpoints enable ${typed}.`,
@@ -319,32 +209,48 @@ function explainOperator({ endpoint, disabled, disabledSince, health }: Endpoint
     ],
     todo: [
       words === null
-        ? `Correct operator.url, ${RELOAD} Or mend what receives its events.`
+        ? ['Correct ', codeWord('operator.url'), `, ${RELOAD} Or mend what receives its events.`]
         : remedySentence(words, { origin: 'operator', name: 'it', typed: '' }),
       disabled === null ? 'Then send a test event: parcel-relay operator test.' : 'Then enable it: parcel-relay operator enable.',
     ],
   }
 }
 
-function explainDisk(disk: DiskRoom, sinceMs: number | null): Explanation {
+function explainDisk(
+  disk: DiskRoom,
+  { diskSinceMs: sinceMs, pushes: { lastPushAtMs, restoredAtMs } }: Situation,
+  nowMs: number,
+): Explanation {
   const { freeBytes, freeBytesMin, totalBytes, storeBytes, path } = disk
   const usedBytes = totalBytes - freeBytes
-  const others = bytesText(Math.max(0, usedBytes - storeBytes))
-  const usage = `On the disk of ${path} ${bytesText(usedBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store and ${others} by others.`
-  const isFull = isDiskFull(disk)
+  const others = storeBytes < usedBytes / 2 ? ': something else fills it' : ''
+  const usage: Sentence = [
+    'On the disk of ',
+    codeWord(path),
+    ` ${bytesText(usedBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store${others}.`,
+  ]
+  if (!isDiskFull(disk))
+    return {
+      title: `${bytesText(freeBytes)} are free on the store’s disk`,
+      sinceMs,
+      evidence: [`Below ${bytesText(freeBytesMin)} pushes are answered with 503. Nothing is lost now.`, usage],
+      todo: ['Make room on that disk, or ask the people who run the machine to.'],
+    }
   return {
-    title: isFull ? "The store's disk is full: pushes are refused" : `${bytesText(freeBytes)} are free on the store's disk`,
+    title: 'The store’s disk is full: pushes are refused',
     sinceMs,
     evidence: [
-      isFull
-        ? `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. With no byte free, events to webhooks wait too.`
-        : `Below ${bytesText(freeBytesMin)} pushes are answered with 503. Nothing is lost now.`,
+      `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. Once there is room, polls find the entries of such pushes, if the relay knows their parcels.`,
+      'Apps are served. Webhooks are too, while the store can write down what was sent; with no byte free their events wait, and none is lost.',
+      ...(lastPushAtMs === null || restoredAtMs !== null
+        ? []
+        : [['The last push with something new was accepted ', agoWord(lastPushAtMs, nowMs), '.']]),
       usage,
     ],
     todo: [
-      isFull
-        ? `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk. Do not restart the relay before: without room it does not start. With room it goes on by itself. Then ask the carrier to send again what was refused.`
-        : 'Make room on that disk, or ask the people who run the machine to.',
+      `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk, or ask the people who run the machine to.`,
+      'Do not restart the relay before: without room it does not start.',
+      'With room it goes on by itself. Then ask the carrier to send again what was refused.',
     ],
   }
 }

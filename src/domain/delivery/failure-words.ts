@@ -1,5 +1,6 @@
 import { firstLine } from '../received-text.ts'
 import { isTlsFault, type TlsFault, tlsMeaning, tlsRemedy } from '../tls-fault.ts'
+import type { Word } from '../words.ts'
 import type { FailureReason } from './delivery.ts'
 import type { EndpointState } from './endpoint-state.ts'
 import type { FailureGroup } from './failure-group.ts'
@@ -90,9 +91,9 @@ export function wordFailure(failure: Pick<FailureGroup, 'status' | 'reason' | 'a
   return { what: `It answers ${status}`, said: firstLine(answerStart), change: null, ...answered(status, extent) }
 }
 
-/** Joins the words about a failure into one sentence, for a terminal or a message. */
-export function failureSentence({ what, said, meaning }: FailureWords): string {
-  return `${what}${said === '' ? '' : ` "${said}"`}: ${meaning}`
+/** Joins the words about a failure into one sentence. */
+export function failureSentence({ what, said, meaning }: FailureWords): readonly Word[] {
+  return [what, ...(said === '' ? [] : [' ', { kind: 'said', text: said } as const]), `: ${meaning}`]
 }
 
 /** The endpoint of a failed attempt, as far as its remedy depends on it. `typed`: what people type for it in a command. */

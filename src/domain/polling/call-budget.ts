@@ -1,3 +1,4 @@
+import { countText } from '../amounts.ts'
 import type { DayCalls } from './carrier-memory.ts'
 
 const DAY_MS = 86_400_000
@@ -192,6 +193,11 @@ export function spentUntilMs(calls: { readonly callsToday: number; readonly call
 export function describeSpent(untilMs: number): string {
   const until = new Date(untilMs).toISOString()
   return `Today's calls to the carrier (upstream.callsPerDay) are used up; the relay can ask again from ${until}.`
+}
+
+/** Says how many of today's calls are used, as a part of a sentence. */
+export function callsText({ callsToday, callsPerDay }: { readonly callsToday: number; readonly callsPerDay: number }): string {
+  return `${countText(callsToday)} of today’s ${countText(callsPerDay)} calls are used`
 }
 
 function callsOf(days: BudgetRow['days'], today: number): number {

@@ -236,8 +236,8 @@ function presentProblem(problem: Problem, situation: Situation, nowMs: number): 
     replica: 'concern' in problem ? problem.concern.replica : null,
     title,
     since: presentInstant(sinceMs),
-    evidence,
-    todo,
+    evidence: evidence.map(plainText),
+    todo: todo.map(plainText),
     runbook: `/docs/${page}#${heading}`,
   }
 }

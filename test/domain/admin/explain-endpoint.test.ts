@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
 import { problemsOf } from '../../../src/domain/admin/verdict.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import { endpointState } from '../../support/delivery/endpoint-state.ts'
+import { explainPlainly } from '../../support/portal/plain-explanation.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
 const STATE = endpointState(
@@ -13,7 +13,7 @@ const STATE = endpointState(
 function explained(status: number, answer: string) {
   const failure = { status, reason: null, answerStart: Buffer.from(answer), count: 1, firstAtMs: 1, lastAtMs: 1, deliveryId: 1 }
   const situation = { ...WELL, endpoints: [STATE], failures: new Map([['1', failure]]) }
-  return problemsOf(situation).map((problem) => explainProblem(problem, situation, 10_000))
+  return problemsOf(situation).map((problem) => explainPlainly(problem, situation, 10_000))
 }
 
 test.each([401, 403])('an endpoint that answers %i may have a wrong key, and the steps compare the keys', (status) => {

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
+import { explainPlainly } from '../../support/portal/plain-explanation.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
 const silent = {
@@ -10,9 +10,9 @@ const silent = {
 }
 
 test('the explanation of a silence says what polls miss, and suggests the carrier before DNS', () => {
-  const { evidence, todo } = explainProblem({ kind: 'pushes_silent' }, silent, 0)
+  const { evidence, todo } = explainPlainly({ kind: 'pushes_silent' }, silent, 0)
   expect(evidence).toEqual([
-    'The carrier scans as usual: polls found 7 entries since then that no push brought.',
+    'The carrier scans as usual: polls found 7 entries since then that no push brought. They run at their full rate: 1 of today’s 100 calls are used.',
     'Polls find nothing about parcels that no push has named yet: the relay does not know these parcels.',
   ])
   const at = (part: string) => todo.findIndex((step) => step.includes(part))
@@ -25,7 +25,7 @@ test('the explanation of a silence names wrong paths that got a POST since the l
   const posted = { path: '/hook/parcels', isSigned: true, count: 120, firstAtMs: 3000, lastAtMs: 9000 }
   const scanner = { ...posted, path: '/xmlrpc.php', isSigned: false, count: 500 }
   const before = { ...posted, path: '/before', lastAtMs: 1000 }
-  const { evidence, todo } = explainProblem(
+  const { evidence, todo } = explainPlainly(
     { kind: 'pushes_silent' },
     { ...silent, webhook: { path: '/hooks/parcels', misdirected: [scanner, before, posted] } },
     0,
@@ -42,16 +42,16 @@ test('the explanation of a silence names wrong paths that got a POST since the l
 test('the explanation of a full disk says since when it is full, and how much other programs use', () => {
   const MB = 1024 ** 2
   const disk = { freeBytes: 47 * MB, freeBytesMin: 64 * MB, totalBytes: 200 * MB, storeBytes: 58 * MB, path: '/data/relay.db' }
-  const { sinceMs, evidence } = explainProblem({ kind: 'disk_full', disk }, { ...WELL, disk, diskSinceMs: 5000 }, 9000)
+  const { sinceMs, evidence } = explainPlainly({ kind: 'disk_full', disk }, { ...WELL, disk, diskSinceMs: 5000 }, 9000)
   expect([sinceMs, evidence.at(-1)]).toEqual([
     5000,
-    'On the disk of /data/relay.db 153 MB of 200 MB are used, 58 MB by the store and 95 MB by others.',
+    'On the disk of /data/relay.db 153 MB of 200 MB are used, 58 MB by the store: something else fills it.',
   ])
 })
 
 test('the explanation of lost pushes says how many are lost, and who may lose them', () => {
   const lossy = { ...WELL, pushes: { ...WELL.pushes, health: 'lossy' as const, loss: 0.34 } }
-  const { title, evidence, todo } = explainProblem({ kind: 'pushes_lossy' }, lossy, 61_000)
+  const { title, evidence, todo } = explainPlainly({ kind: 'pushes_lossy' }, lossy, 61_000)
   expect([title, evidence[0]]).toEqual(['Many pushes are lost', 'The last push with news came 1 min ago. By estimate, 34 % are lost.'])
   expect(todo.join(' ')).toMatch(/the proxy in front.*the carrier loses them/)
 })
@@ -62,7 +62,7 @@ test('losses that the relay’s own refusals explain are not blamed on the carri
   const lossyWith = (counts: Readonly<Record<number, number>>) => {
     const missedByHour = Array.from({ length: 10 }, (_, hour) => ({ fromMs: at(hour), count: counts[hour] ?? 0 }))
     const lossy = { ...WELL, refused, missedByHour, pushes: { ...WELL.pushes, health: 'lossy' as const, loss: 0.34 } }
-    return explainProblem({ kind: 'pushes_lossy' }, lossy, at(10))
+    return explainPlainly({ kind: 'pushes_lossy' }, lossy, at(10))
   }
   const own = lossyWith({ 0: 2, 2: 5, 6: 33 })
   expect(own.evidence.slice(1, 3)).toEqual([
@@ -82,7 +82,7 @@ test('the explanation of pushes that got 503 says how many and when, and who mus
     { cause: 'not_stored', count: 2, fromMs: 9_000_000, untilMs: 9_000_000 },
     { cause: 'not_stored', count: 353, fromMs: 1000, untilMs: 61_000 },
   ] as const
-  const { title, evidence, todo } = explainProblem({ kind: 'pushes_refused', refused }, WELL, 10_000_000)
+  const { title, evidence, todo } = explainPlainly({ kind: 'pushes_refused', refused }, WELL, 10_000_000)
   expect([title, ...evidence.slice(0, 2)]).toEqual([
     'Pushes were answered with 503, 355 times',
     '2 requests at 1970-01-01T02:30:00Z.',
@@ -95,7 +95,7 @@ test('the explanation of pushes that got 503 says how many are known to have com
   const evidenceOf = (again: number, count = 2) => {
     const comeback = { pushes: 120, again }
     const refused = Array.from({ length: count }, () => ({ cause: 'not_stored' as const, count: 355, fromMs: 0, untilMs: 1000, comeback }))
-    return explainProblem({ kind: 'pushes_refused', refused }, WELL, 2000).evidence[count]
+    return explainPlainly({ kind: 'pushes_refused', refused }, WELL, 2000).evidence[count]
   }
   expect(evidenceOf(0, 1)).toMatch(/^120 different pushes were refused, and none is known to have come again\. After a restart/)
   expect(evidenceOf(59)).toMatch(/^240 different pushes were refused, and 118 are known to have come again\./)
@@ -103,7 +103,7 @@ test('the explanation of pushes that got 503 says how many are known to have com
 })
 
 test('the explanation of a past silence says when it was, and what may still be missing', () => {
-  const { title, evidence, todo } = explainProblem({ kind: 'silence_over', silence: { fromMs: 0, toMs: 7_620_000 } }, WELL, 8_000_000)
+  const { title, evidence, todo } = explainPlainly({ kind: 'silence_over', silence: { fromMs: 0, toMs: 7_620_000 } }, WELL, 8_000_000)
   expect([title, evidence[0]]).toEqual([
     'No push with news came for 2 h 7 min',
     'That was from 1970-01-01T00:00:00.000Z until 1970-01-01T02:07:00.000Z. It is shown for a day.',
@@ -122,7 +122,7 @@ test.each([
     lastFailure: { reason, atMs: 9 },
     breaker: { state: 'open', failures: 20, restMs: 1000, sinceMs: 7 } as const,
   }
-  const { sinceMs, todo } = explainProblem({ kind: 'carrier_failing' }, { ...WELL, carrier }, 10)
+  const { sinceMs, todo } = explainPlainly({ kind: 'carrier_failing' }, { ...WELL, carrier }, 10)
   expect([sinceMs, todo.join(' ')]).toEqual([7, expect.stringContaining(words)])
 })
 

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import type { FailureReason } from '../../../src/domain/delivery/delivery.ts'
-import { type Extent, remedySentence, wordFailure } from '../../../src/domain/delivery/failure-words.ts'
+import { type Extent, failureSentence, remedySentence, wordFailure } from '../../../src/domain/delivery/failure-words.ts'
+import { plainText } from '../../../src/domain/words.ts'
 import { charactersOf } from '../../../src/http/portal/html.ts'
-import { explainFailure, type FailedWebhook, remedyOf } from '../../../src/http/portal/webhooks/failure-words.ts'
+import { type FailedWebhook, remedyOf } from '../../../src/http/portal/webhooks/failure-words.ts'
 import { visitAt } from '../../support/portal/visit.ts'
 
 const URL_OF_ALL = 'https://shop.example:8443/hook?token=secret'
@@ -16,7 +17,7 @@ function wordsOf(status: number | null, reason: FailureReason | null, answer = '
 
 function told(...failure: Parameters<typeof wordsOf>): string {
   const words = wordsOf(...failure)
-  return `${charactersOf(explainFailure(words))} ${words.remedy}`.replaceAll(/<[^>]*>/g, '"')
+  return `${plainText(failureSentence(words))} ${words.remedy}`
 }
 
 test.each([
@@ -84,7 +85,7 @@ test.each([401, 403])('a failure that another key may mend leads to the key: %i'
 })
 
 test('a reason that only another version of the relay knows is named as it is', () => {
-  expect(charactersOf(explainFailure(wordFailure({ status: null, reason: 'new_kind', answerStart: Buffer.of() }, '', 'all')))).toBe(
+  expect(plainText(failureSentence(wordFailure({ status: null, reason: 'new_kind', answerStart: Buffer.of() }, '', 'all')))).toBe(
     'No answer: new kind.',
   )
 })

@@ -1,8 +1,10 @@
-import { describeMisdirected } from '../../../domain/admin/explain-problem.ts'
+import { CORRECT_PASSWORD, refusalWords } from '../../../domain/admin/explain-problem.ts'
+import { describeMisdirected } from '../../../domain/admin/explain-pushes.ts'
 import { endpointOf, type Role } from '../../../domain/admin/replica.ts'
 import { areOnlyMisunderstood, misdirectedSincePush, type Situation } from '../../../domain/admin/verdict.ts'
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { callsText } from '../../../domain/polling/call-budget.ts'
 import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
 import { lastFailureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
@@ -16,8 +18,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, headline, type StateKind, settingsList, stateMark, table } from '../parts.ts'
 import { fullTime, relativeTime, timeInSentence } from '../times.ts'
-import { wordsOnPage } from '../words.ts'
-import { refusalEvidence } from './carrier-words.ts'
+import { sentenceOnPage, wordsOnPage } from '../words.ts'
 import { latenessTable, pushHours, spendingSection } from './spending.ts'
 
 /** Shows the state of the pushes as a word with a mark. */
@@ -49,10 +50,6 @@ export function answerMark({ notReady, carrier }: Pick<Situation, 'notReady' | '
   return stateMark(...marks[carrierStanding(carrier).kind])
 }
 
-export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState): string {
-  return `${countText(callsToday)} of today’s ${countText(callsPerDay)} calls are used`
-}
-
 /** Renders the page about the carrier: its pushes, its answers, and the calls that were made. */
 export function carrierPage(visit: Visit, situation: Situation & Past): string {
   const { carrier, pushes, replicas, counts, endpoints, traffic } = situation
@@ -69,7 +66,7 @@ ${table({
     [
       'Budget',
       budgetMark(carrier),
-      html`${leftText(carrier)}. ${countText(carrier.budget.inFlight)} under way, ${countText(carrier.budget.waiting)} wait.`,
+      html`${callsText(carrier.budget)}. ${countText(carrier.budget.inFlight)} under way, ${countText(carrier.budget.waiting)} wait.`,
     ],
   ],
 })}
@@ -180,7 +177,7 @@ function tokenMark({ credentials }: CarrierState): Markup {
 
 function tokenEvidence(carrier: CarrierState, nowMs: number): Part {
   if (carrier.credentials === 'refused')
-    return html`${refusalEvidence(carrier, nowMs)} Correct <code>upstream.password</code>, then reload: <code>parcel-relay reload</code>.`
+    return html`${carrier.refusal === null ? null : sentenceOnPage(refusalWords(carrier.refusal, nowMs), nowMs)} ${sentenceOnPage(CORRECT_PASSWORD, nowMs)}`
   if (carrier.credentials === 'obtained')
     return 'The carrier’s login took the user name and password. No call with its token has been answered yet.'
   return 'The carrier’s own login, with the user name and password of upstream.'

@@ -5,10 +5,11 @@ import { doPollsReplacePushes, isNew, type Problem, problemsOf, type Situation }
 import { bytesText, counted, countText } from '../../../domain/amounts.ts'
 import { conditionOf, type EndpointCondition } from '../../../domain/delivery/endpoint-state.ts'
 import { hasAllComeAgain } from '../../../domain/ingest/refused-pushes.ts'
+import { callsText } from '../../../domain/polling/call-budget.ts'
 import { lastPushWords, pushEvidence } from '../../../domain/polling/push-standing.ts'
 import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link, withQuery } from '../addresses.ts'
-import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
+import { answerMark, pushMark } from '../carrier/carrier.page.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -78,7 +79,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
     rows: [
       ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs), nowMs)],
       ...comebackRow(situation),
-      ['Carrier', answerMark(situation), html`${leftText(carrier)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
+      ['Carrier', answerMark(situation), html`${callsText(carrier.budget)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
       [
         'Webhooks',
         failing > 0

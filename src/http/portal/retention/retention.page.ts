@@ -13,6 +13,7 @@ import { renderPage } from '../layout.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { actionButton, asOfLine, crumbs, headline, settingsList, table } from '../parts.ts'
 import { timeInSentence } from '../times.ts'
+import { sentenceOnPage } from '../words.ts'
 
 export interface RetentionPagesOptions {
   readonly manageRetention: ManageRetention
@@ -68,9 +69,9 @@ ${doubt === null ? html`<p>${actionButton(to`/retention`, 'Start a pass now')}</
 }
 
 /** Says why the clock is doubted. Only if it jumped can a person know that it is right; while clocks contradict each other, no pass removes anything. */
-function doubtedStart({ to }: Visit, doubt: ClockDoubt, isUnconfirmed: boolean): Markup {
+function doubtedStart({ to, nowMs }: Visit, doubt: ClockDoubt, isUnconfirmed: boolean): Markup {
   const { title, evidence } = explainClock(doubt)
-  const why = html`<p><strong>${isUnconfirmed ? 'Nothing was started. ' : null}${title}.</strong> ${evidence[0]}</p>`
+  const why = html`<p><strong>${isUnconfirmed ? 'Nothing was started. ' : null}${title}.</strong> ${evidence.slice(0, 1).map((sentence) => sentenceOnPage(sentence, nowMs))}</p>`
   if (doubt.because !== 'jumped')
     return html`<div class="note warn" role="alert">${why}<p>A pass would remove nothing until the clocks agree. ${link(to`/`, 'The overview says what to do')}.</p></div>`
   return html`<form class="note warn" method="post" action="${to`/retention`.path}">${why}

@@ -1,16 +1,12 @@
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import { type FailureWords, wordFailure } from '../../../domain/delivery/failure-words.ts'
+import { type FailureWords, failureSentence, wordFailure } from '../../../domain/delivery/failure-words.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import type { Visit } from '../page-route.ts'
+import { wordsOnPage } from '../words.ts'
 
 /** The webhook of a failed attempt. Null: it was removed. */
 export type FailedWebhook = { readonly id: string; readonly origin: EndpointState['origin'] } | null
-
-/** Explains a failed attempt in one sentence, and quotes the answer if there was one. */
-export function explainFailure({ what, said, meaning }: FailureWords): Markup {
-  return html`${what}${said === '' ? null : html` <q class="said">${said}</q>`}: ${meaning}`
-}
 
 /** Says what to do about a failed attempt, and leads to where it is done. */
 export function remedyOf({ to, person }: Visit, { remedy, change }: FailureWords, webhook: FailedWebhook): Markup {
@@ -31,5 +27,5 @@ export function remedyOf({ to, person }: Visit, { remedy, change }: FailureWords
 /** Explains a failed attempt, and says what to do about it. */
 export function failureNote(visit: Visit, failure: Parameters<typeof wordFailure>, webhook: FailedWebhook): Markup {
   const words = wordFailure(...failure)
-  return html`${explainFailure(words)} ${remedyOf(visit, words, webhook)}`
+  return html`${wordsOnPage(failureSentence(words), visit.nowMs)} ${remedyOf(visit, words, webhook)}`
 }

@@ -4,7 +4,7 @@ import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import type { SecretOrigin } from '../../../domain/delivery/endpoint-keys.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import { answerWord, extentOf, wordFailure } from '../../../domain/delivery/failure-words.ts'
+import { answerWord, extentOf, failureSentence, wordFailure } from '../../../domain/delivery/failure-words.ts'
 import { digest } from '../../../domain/digest.ts'
 import { receivedText } from '../../../domain/received-text.ts'
 import type { EndpointView, InspectedEndpoint, NextProbe } from '../../../flow/delivery/endpoint-view.ts'
@@ -15,7 +15,8 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, settingsList, table } from '../parts.ts'
 import { fullTime, hourBegun, relativeTime, settingText, timeInSentence, timeInTable } from '../times.ts'
-import { explainFailure, remedyOf } from './failure-words.ts'
+import { wordsOnPage } from '../words.ts'
+import { remedyOf } from './failure-words.ts'
 import { testNote } from './test-note.ts'
 import { disabledBecause, limitText, webhookMark } from './webhook-list.page.ts'
 
@@ -89,7 +90,7 @@ function explanation(visit: Visit, { lastFailure, limit, ...state }: InspectedEn
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
   const then = thenOf(state)
   const words = wordFailure(lastFailure, endpoint.url, extentOf(state, lastFailure))
-  return html`<div class="note bad"><strong>${explainFailure(words)}</strong> ${remedyOf(visit, words, webhookOf(state))} ${then}.</div>`
+  return html`<div class="note bad"><strong>${wordsOnPage(failureSentence(words), visit.nowMs)}</strong> ${remedyOf(visit, words, webhookOf(state))} ${then}.</div>`
 }
 
 /** What to do once the failure is mended. It names only what the page has. */
