@@ -35,7 +35,7 @@ test('status shows the verdict first, then each problem with what to do, and exi
   expect(stdout).toMatch(/^2 problems\n\nshop fails, since \S+ \(/)
   expect(stdout).toMatch(/\n\nAlso: 1 request at \S+ came with a signature to another path /)
   expect(stdout).toMatch(
-    /\n {2}It answers 503: it can be reached, but fails inside\.\n {2}\d+ events wait, the oldest for .*\. None is lost\.\n/,
+    /\n {2}It answers 503: it can be reached, but fails inside\.\n {2}\d+ events wait, the oldest for .*\. None is lost: they are sent in order once it answers with 2xx\. If every attempt fails until \S+, the relay disables it, and its events keep waiting\.\n/,
   )
   expect(stdout).toContain('  -> When it is mended: parcel-relay endpoints retry shop.\n')
   expect(stdout).toContain(`  Runbook: ${relay.internalUrl}/docs/runbooks#endpoint_failing\n`)
