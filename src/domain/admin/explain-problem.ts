@@ -16,16 +16,8 @@ import {
   explainRefused,
   explainSilence,
 } from './explain-pushes.ts'
+import type { Explanation } from './explanation.ts'
 import { areOnlyMisunderstood, type Problem, type Situation } from './verdict.ts'
-
-export interface Explanation {
-  /** One line without a full stop. */
-  readonly title: string
-  /** When the problem began, epoch milliseconds; null: not known. */
-  readonly sinceMs: number | null
-  readonly evidence: readonly Sentence[]
-  readonly todo: readonly Sentence[]
-}
 
 const RELOAD = 'then reload: parcel-relay reload.'
 

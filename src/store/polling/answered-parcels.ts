@@ -41,7 +41,14 @@ const ended = statement<{ stopped: string }>()((db, p) =>
 const everAnswered = statement()((db) =>
   identifiersOf(
     db,
-    db.selectFrom('answer').select('parcel_id as id').distinct().orderBy('parcel_id', 'desc').limit(sql.lit(LOOKED_AT)).as('looked'),
+    db
+      .selectFrom('answer')
+      .select('parcel_id as id')
+      .distinct()
+      .where('parcel_id', '>', sql.lit(0))
+      .orderBy('parcel_id', 'desc')
+      .limit(sql.lit(LOOKED_AT))
+      .as('looked'),
   ),
 )
 

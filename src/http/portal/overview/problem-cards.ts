@@ -55,21 +55,16 @@ function runbooksOf({ kind }: Problem, situation: Situation): readonly Problem['
 
 /** Buttons for what the steps say, and for more evidence. Null: there are none. */
 function actsOf({ to }: Visit, situation: Situation, problem: Problem): Part {
-  switch (problem.kind) {
-    case 'pushes_silent':
-      return html`${areOnlyMisunderstood(situation) ? buttonLink(to`/inbox`, 'Open the inbox, by reason') : null}${buttonLink(to`/carrier#pushes`, 'Show the evidence')}`
-    case 'quarantined':
-      return buttonLink(to`/inbox`, 'Open the inbox, by reason')
-    case 'backup_failing':
-      return buttonLink(to`/backups`, 'Backups')
-    case 'endpoint_failing':
-    case 'endpoint_disabled':
-      return actsOfWebhook({ to }, problem)
-    case 'operator_unheard':
-      return html`${problem.state.disabled === null ? null : post(to`/events/enable`.path, 'Enable it')}${buttonLink(to`/events`, 'What happened')}`
-    default:
-      return null
-  }
+  const { kind } = problem
+  if (kind === 'endpoint_failing' || kind === 'endpoint_disabled') return actsOfWebhook({ to }, problem)
+  if (kind === 'operator_unheard')
+    return html`${problem.state.disabled === null ? null : post(to`/events/enable`.path, 'Enable it')}${buttonLink(to`/events`, 'What happened')}`
+  if (kind === 'backup_failing') return buttonLink(to`/backups`, 'Backups')
+  const inbox = buttonLink(to`/inbox`, 'Open the inbox, by reason')
+  if (kind === 'quarantined') return inbox
+  return kind === 'pushes_silent'
+    ? html`${areOnlyMisunderstood(situation) ? inbox : null}${buttonLink(to`/carrier#pushes`, 'Show the evidence')}`
+    : null
 }
 
 function actsOfWebhook(
