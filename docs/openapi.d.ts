@@ -1183,10 +1183,10 @@ export interface components {
              * @description When it began.
              */
             since: string;
-            /** @description For how long the endpoint had failed. Events of earlier versions lack it. */
-            downForMs?: number;
-            /** @description How many events waited for it then; 10000: this many or more. Events of earlier versions lack it. */
-            waited?: number;
+            /** @description For how long the endpoint had failed. */
+            downForMs: number;
+            /** @description How many events waited for it then; 10000: this many or more. */
+            waited: number;
         } | {
             /** @constant */
             event: "endpoint_disabled";
@@ -1228,13 +1228,13 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string | null;
-            /** @description The HTTP status of the reply to the last call; null: that is not why it failed. Events of earlier versions lack it. */
-            status?: number | null;
+            /** @description The HTTP status of the reply to the last call; null: that is not why it failed. */
+            status: number | null;
             /**
              * Format: date-time
-             * @description When the first of the questions in a row was not answered. Events of earlier versions lack it.
+             * @description When the first of the questions in a row was not answered.
              */
-            since?: string;
+            since: string;
         } | {
             /** @constant */
             event: "carrier_recovered";
@@ -1851,8 +1851,6 @@ export interface components {
             keySince: string | null;
             /** @description When the new key takes over; null: no key is being replaced. */
             nextKeyFrom: string | null;
-            /** @description Until when the old key signs too; null: it does not. Only an earlier version of the relay set this time. */
-            previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
         };
@@ -1933,8 +1931,6 @@ export interface components {
             keySince: string | null;
             /** @description When the new key takes over; null: no key is being replaced. */
             nextKeyFrom: string | null;
-            /** @description Until when the old key signs too; null: it does not. Only an earlier version of the relay set this time. */
-            previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
             /** @description Shown in this answer only. */
@@ -2029,8 +2025,6 @@ export interface components {
             keySince: string | null;
             /** @description When the new key takes over; null: no key is being replaced. */
             nextKeyFrom: string | null;
-            /** @description Until when the old key signs too; null: it does not. Only an earlier version of the relay set this time. */
-            previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
             /** @description A fingerprint of the key that signs, as `parcel-relay fingerprint` prints it; null: the key cannot be opened. */
@@ -2545,7 +2539,7 @@ export interface components {
             languages: string[];
             /** @description The sequence in the feed of the event that first reported the entry. */
             sequence: number;
-            /** @description Null: it is not known, because an earlier version learnt of the entry. */
+            /** @description Null: it is not known. */
             learntAt: string | null;
             /** @enum {string} */
             learntBy: "push" | "poll";
@@ -2880,10 +2874,10 @@ export interface components {
              * @description When it began.
              */
             since: string;
-            /** @description For how long the endpoint had failed. Events of earlier versions lack it. */
-            downForMs?: number;
-            /** @description How many events waited for it then; 10000: this many or more. Events of earlier versions lack it. */
-            waited?: number;
+            /** @description For how long the endpoint had failed. */
+            downForMs: number;
+            /** @description How many events waited for it then; 10000: this many or more. */
+            waited: number;
         } | {
             id: string;
             /** @constant */
@@ -2930,13 +2924,13 @@ export interface components {
             /** Format: date-time */
             at: string;
             reason: string | null;
-            /** @description The HTTP status of the reply to the last call; null: that is not why it failed. Events of earlier versions lack it. */
-            status?: number | null;
+            /** @description The HTTP status of the reply to the last call; null: that is not why it failed. */
+            status: number | null;
             /**
              * Format: date-time
-             * @description When the first of the questions in a row was not answered. Events of earlier versions lack it.
+             * @description When the first of the questions in a row was not answered.
              */
-            since?: string;
+            since: string;
         } | {
             id: string;
             /** @constant */
@@ -6644,4 +6638,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 061dc2c71194393692e392f64723e06ab66f76e4ad535be0a3801440da291a3f
+// Made of docs/openapi.json with the SHA-256 4b3b5789d9f4901380770039775f6d0def5bcdf978408583b0b54ff5700c9fea
