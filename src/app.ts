@@ -209,7 +209,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     carrier,
     otherClocks: () => otherClocksOf(storage, carrier),
     certificates,
-    refused: { ...refused, save: reporting.saveRefused },
+    refused: { troubleBegins: reporting.diskFull, save: reporting.saveRefused },
     unstored,
     postOperator: delivery.postOperator,
     wakeDispatcher: dispatch.wake,

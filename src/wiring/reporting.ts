@@ -102,6 +102,11 @@ export function openReporting(ports: ReportingPorts) {
     readiness,
     /** Lists the pushes that were refused in the last day. */
     refused: ports.refused.list,
+    /** The disk is full: counts what is refused by itself, from the first push; see `RefusedPushesKeeper`. */
+    async diskFull(afterMs: number): Promise<number> {
+      await receiver.verbs.waiting()
+      return ports.refused.troubleBegins(afterMs)
+    },
     /** Saves the counts of refused pushes, to the last one. */
     async saveRefused(): Promise<void> {
       await receiver.verbs.waiting()
@@ -114,9 +119,9 @@ export function openReporting(ports: ReportingPorts) {
     },
     /** Applies a report of the receiver's thread. */
     received({ pushes: counts, commits: committed, refusals, refusedSenders: senders, reasons, comebacks }: ReceiverNews): void {
-      for (const { outcome, keyIndex, count } of counts) {
+      for (const { outcome, keyIndex, count, atMs } of counts) {
         meter.pushReceived(outcome, keyIndex, count)
-        ports.refused.note(outcome, count)
+        ports.refused.note(outcome, count, atMs)
         pushLog.add(outcome, count, { senders, reasons })
         warnOfExpired(outcome, count)
       }

@@ -95,12 +95,21 @@ export function hasAllComeAgain(spells: readonly RefusedPushes[]): boolean {
   return spells.every(({ comeback }) => comeback !== undefined && comeback.pushes > 0 && comeback.again >= comeback.pushes)
 }
 
-/** The relay refuses pushes up to this long before it notices that the disk is full. */
-const NOTICED_MS = 2000
+/** Makes a spell of its own, which begins at `fromMs`, of the pushes that could not be stored and that `before`, an earlier state, does not count. */
+export function splitRefused(spells: readonly RefusedPushes[], before: readonly RefusedPushes[], fromMs: number): readonly RefusedPushes[] {
+  return spells.flatMap((spell) => {
+    const earlier = before.find((one) => one.cause === spell.cause && one.fromMs === spell.fromMs)
+    if (spell.cause !== 'not_stored' || earlier === undefined || earlier.count === spell.count) return [spell]
+    return [
+      { ...spell, count: earlier.count, untilMs: earlier.untilMs },
+      { ...spell, count: spell.count - earlier.count, fromMs, comeback: NO_COMEBACK },
+    ]
+  })
+}
 
 /** How many pushes could not be stored in a trouble that began at `sinceMs`. */
 export function notStoredSince(spells: readonly RefusedPushes[], sinceMs: number): number {
-  const counted = spells.filter(({ cause, untilMs }) => cause === 'not_stored' && untilMs >= sinceMs - NOTICED_MS)
+  const counted = spells.filter(({ cause, untilMs }) => cause === 'not_stored' && untilMs >= sinceMs)
   return counted.reduce((sum, { count }) => sum + count, 0)
 }
 

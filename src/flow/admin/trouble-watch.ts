@@ -22,7 +22,11 @@ export interface TroubleWatchPorts {
   readonly freeBytes: () => number
   readonly certificates: () => readonly ShownCertificate[]
   /** The counts of refused pushes. The end of a full disk tells how many were refused. */
-  readonly refused: { readonly troubleBegins: () => void; readonly save: () => Promise<void> }
+  readonly refused: {
+    /** Resolves with when the first push was refused after `afterMs` because of the trouble, or with the time. */
+    readonly troubleBegins: (afterMs: number) => Promise<number>
+    readonly save: () => Promise<void>
+  }
   /** Whether this replica is the poller, the only one that judges the carrier. */
   readonly isPoller: () => boolean
   readonly clock: Clock
@@ -54,6 +58,8 @@ interface Finding {
   /** The event that reports the end; null: the end is not reported. */
   readonly ended: TroubleEnded['event'] | null
   readonly ofRole?: 'poller'
+  /** When the trouble has begun, if that was before it was found. */
+  readonly sinceMs?: number
 }
 
 /**
@@ -68,11 +74,11 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
   const lookAtDisk = createDiskLook(ports, options)
   const lookAtClock = createClockLook(ports)
 
-  async function tell({ standing, subject, begun, ended, ofRole }: Finding): Promise<void> {
+  async function tell({ standing, subject, begun, ended, ofRole, sinceMs }: Finding): Promise<void> {
     const common = { subject, nowMs: clock.now(), ...(ofRole === undefined ? {} : { ofRole }) }
     if (standing === 'trouble' && known.get(subject) !== standing) {
       known.set(subject, standing)
-      await unstored.write({ kind: 'trouble', begun: { ...common, event: begun } })
+      await unstored.write({ kind: 'trouble', begun: { ...common, nowMs: sinceMs ?? common.nowMs, event: begun } })
     }
     // A beginning that is not stored yet is stored first, with its true time, even if the trouble is over by then.
     if (standing !== 'well' || known.get(subject) === standing || ended === null || unstored.sinceMs(subject) !== null) return
@@ -160,15 +166,17 @@ function createDiskLook({ freeBytes, refused, clock }: TroubleWatchPorts, { free
   let wasFull = false
   /** Since when pushes are accepted; null: they are refused. */
   let takenFromMs: number | null = clock.now()
+  /** When the first push was refused because the disk is full. */
+  let refusedFromMs: number | null = null
   return async (): Promise<readonly Finding[]> => {
     const free = freeBytes()
     const room = { freeBytes: free, freeBytesMin }
     const standingOf = (isTrouble: boolean, wellAt: number): Standing =>
       isTrouble ? 'trouble' : Number.isFinite(free) && free >= wellAt * freeBytesMin ? 'well' : 'unknown'
     const isFull = isDiskFull(room)
+    if (isFull && !wasFull) refusedFromMs = await refused.troubleBegins(takenFromMs ?? 0).catch(() => clock.now())
     takenFromMs = isFull ? null : (takenFromMs ?? clock.now())
     const standing = standingOf(isFull, USABLE_AT)
-    if (isFull && !wasFull) refused.troubleBegins()
     // The event of the end is counted from what is saved. While the store cannot be written, the event is not stored either.
     if (wasFull && standing === 'well') await refused.save().catch(() => undefined)
     wasFull = isFull || (wasFull && standing !== 'well')
@@ -179,6 +187,7 @@ function createDiskLook({ freeBytes, refused, clock }: TroubleWatchPorts, { free
         standing,
         begun: { event: 'disk_full', ...room },
         ended: { event: 'disk_usable', freeBytes: free, until },
+        ...(refusedFromMs === null ? {} : { sinceMs: refusedFromMs }),
       },
       {
         subject: DISK_SUBJECTS.low,

@@ -57,6 +57,8 @@ interface PushCount {
   readonly outcome: string
   readonly keyIndex: number | null
   readonly count: number
+  /** When the first of them was answered. */
+  readonly atMs: number
 }
 
 /** Everything that receives pushes. It can run on any thread. */
@@ -105,7 +107,7 @@ function verifierOf({ push }: SigningKeys): Verifier {
 /** The most senders that a report names. Anybody can be a sender, so there may be millions. */
 const SENDERS_MAX = 5
 
-function collectNews(clock: Pick<Clock, 'monotonic'>) {
+function collectNews(clock: Clock) {
   const pushes = new Map<string, PushCount>()
   let commits: (CommitStats | Error)[] = []
   let explained: Refusal[] = []
@@ -132,7 +134,8 @@ function collectNews(clock: Pick<Clock, 'monotonic'>) {
   const meter = {
     pushReceived(outcome: string, keyIndex: number | null) {
       const name = `${outcome} ${keyIndex}`
-      pushes.set(name, { outcome, keyIndex, count: (pushes.get(name)?.count ?? 0) + 1 })
+      const known = pushes.get(name) ?? { outcome, keyIndex, count: 0, atMs: clock.now() }
+      pushes.set(name, { ...known, count: known.count + 1 })
       report.changed(false)
     },
   }

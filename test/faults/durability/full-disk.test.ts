@@ -87,6 +87,31 @@ testWith('a small file system')('S5: what was refused at a full disk is known to
   expect(told('disk_full')).toHaveLength(1)
 })
 
+testWith('a small file system')('S5: each full disk counts its own refusals, from the first, also one that is stopped at it', async () => {
+  const { disk, start, told, toldOnce } = await startOnSmallDisk()
+  const first = await start()
+  expect(await first.statusOf('before')).toBe(200)
+  const earlier = fillUp(disk)
+  const { at: earlierAt } = (await toldOnce('disk_full')) ?? {}
+  for (let at = 0; at < 4; at++) expect(await first.statusOf(`refused ${at}`)).toBe(503)
+  rmSync(earlier)
+  expect(await toldOnce('disk_usable')).toMatchObject({ refused: 4 })
+
+  const ballast = fillUp(disk)
+  expect(await first.statusOf('not noticed yet')).toBe(503)
+  const firstMs = Date.now()
+  // A receiver may be posted the same event again, because its answer could not be stored.
+  const beganAt = () => told('disk_full').find(({ at }) => at !== earlierAt)?.at
+  await expect.poll(beganAt, LONG).toBeDefined()
+  expect(await first.statusOf('noticed')).toBe(503)
+  await first.stop()
+  rmSync(ballast)
+  await start()
+  const ended = () => told('disk_usable').find(({ since }) => since === beganAt())
+  await expect.poll(ended, LONG).toMatchObject({ refused: 2 })
+  expect(Date.parse(String(beganAt()))).toBeLessThanOrEqual(firstMs)
+})
+
 testWith('a small file system')('S5: a kill at a full disk loses no counts that have lain there for some seconds', async () => {
   const disk = smallDisk(40)
   const folder = temporaryFolder()

@@ -34,6 +34,7 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
     untilMs: NOON + 100 * DAY_MS,
     isPoller: true,
     isFull: false,
+    refusedFromMs: null as number | null,
   }
   const ends: object[] = []
   const begins: object[] = []
@@ -79,7 +80,10 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
       carrier: () => seen.carrier,
       freeBytes: () => seen.freeBytes,
       refused: {
-        troubleBegins: () => void counted.push('begins'),
+        async troubleBegins(afterMs) {
+          counted.push(`begins after ${afterMs - NOON}`)
+          return seen.refusedFromMs ?? NOON + ms
+        },
         async save() {
           counted.push('saved')
         },
@@ -232,6 +236,15 @@ test('a disk is reported as full below the limit, and as no longer full a little
   }
 })
 
+test('a full disk is told as from the first push that was refused because of it', async () => {
+  const { seen, beganMs, look, pass } = openWatch()
+  await look()
+  pass(60_000)
+  Object.assign(seen, { freeBytes: 0, refusedFromMs: NOON + 58_700 })
+  await look()
+  expect(Object.fromEntries(beganMs)).toEqual({ disk_full: 58_700, disk_low: 60_000 })
+})
+
 test('disk_usable says until when pushes were refused, and is counted from the saved counts', async () => {
   const { seen, ends, counted, look, pass } = openWatch()
   const lookAt = async (free: number) => {
@@ -240,16 +253,16 @@ test('disk_usable says until when pushes were refused, and is counted from the s
     await look()
   }
   for (const free of [1000, 200, 200, 260]) await lookAt(free)
-  expect(counted).toEqual(['begins'])
+  expect(counted).toEqual(['begins after 0'])
   seen.isFull = true
   await lookAt(700)
   seen.isFull = false
   await lookAt(700)
   expect(ends).toEqual([{ event: 'disk_usable', freeBytes: 700 * MB, until: new Date(NOON + 4000).toISOString() }])
-  expect(counted).toEqual(['begins', 'saved'])
+  expect(counted).toEqual(['begins after 0', 'saved'])
   await lookAt(200)
   await lookAt(700)
-  expect([ends[1], counted.slice(2)]).toMatchObject([{ until: new Date(NOON + 8000).toISOString() }, ['begins', 'saved']])
+  expect([ends[1], counted.slice(2)]).toMatchObject([{ until: new Date(NOON + 8000).toISOString() }, ['begins after 4000', 'saved']])
 })
 
 test('a trouble that began and ended while nothing could be stored is told later, with its start', async () => {

@@ -40,25 +40,57 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     const { writes, reads, now, pass } = await openStore(NOON, engine)
     const open = (process: string) => createRefusedPushes({ write: writes, reads, process, clock: { now } })
     const of = { subject: 'disk full', freeBytes: 5, freeBytesMin: 10 }
+    const begin = (nowMs: number) => writes.beginTrouble({ ...of, event: { event: 'disk_full', freeBytes: 5, freeBytesMin: 10 }, nowMs })
+    const end = async () => {
+      const event = { event: 'disk_usable', freeBytes: 90, until: new Date(now()).toISOString() } as const
+      await writes.endTrouble({ ...of, event, nowMs: now() })
+      const [told] = await reads.listOperatorEvents({ event: 'disk_usable', fromMs: null, toMs: null, before: null, limit: 1 })
+      return told?.detail
+    }
     const one = open('one')
     one.note('storage_unavailable', 90)
-    pass(60_000)
-    // These were refused before the relay noticed that the disk was full.
-    one.troubleBegins()
-    one.note('storage_unavailable', 1)
-    pass(1000)
-    await writes.beginTrouble({ ...of, event: { event: 'disk_full', freeBytes: 5, freeBytesMin: 10 }, nowMs: now() })
-    one.note('storage_unavailable', 2)
-    one.note('wrong_path', 7)
+    one.noteComebacks({ first: 90, again: 60 })
     await one.save()
-    pass(60_000)
-    const two = open('two')
-    two.note('storage_unavailable', 2)
-    await two.save()
-    await writes.endTrouble({ ...of, event: { event: 'disk_usable', freeBytes: 90, until: new Date(now()).toISOString() }, nowMs: now() })
-    const [told] = await reads.listOperatorEvents({ event: 'disk_usable', fromMs: null, toMs: null, before: null, limit: 1 })
-    expect(told?.detail).toMatchObject({ since: new Date(NOON + 61_000).toISOString(), refused: 5 })
-    expect(await two.list()).toMatchObject([{ cause: 'not_stored', count: 95 }, { cause: 'path' }])
+    for (const { of: refused, afterMs } of [
+      { of: 3, afterMs: NOON },
+      { of: 5, afterMs: NOON + 60_000 },
+    ]) {
+      pass(60_000)
+      // The relay notices 1.5 s after the first refusal that the disk is full.
+      const fromMs = now()
+      one.note('storage_unavailable', 1)
+      await one.save()
+      pass(1500)
+      one.note('wrong_path', 7)
+      expect(one.troubleBegins(afterMs)).toBe(fromMs)
+      await begin(fromMs)
+      one.note('storage_unavailable', refused - 2)
+      await one.save()
+      const next = refused === 3 ? one : open('two')
+      next.note('storage_unavailable', 1)
+      await next.save()
+      expect(await end()).toMatchObject({ since: new Date(fromMs).toISOString(), refused })
+    }
+    const all = [
+      { cause: 'not_stored', count: 98, fromMs: NOON, comeback: { pushes: 90, again: 60 } },
+      { cause: 'path', count: 14 },
+    ]
+    expect([await one.list(), await open('three').list()]).toMatchObject([all, all])
+  })
+
+  test('what an earlier full disk refused, or is told a moment late, begins no new trouble', async () => {
+    const { writes, reads, now, pass } = await openStore(NOON, engine)
+    const refused = createRefusedPushes({ write: writes, reads, process: 'one', clock: { now } })
+    refused.note('storage_unavailable', 4)
+    pass(1000)
+    expect(refused.troubleBegins(now())).toBe(NOON + 1000)
+    refused.note('storage_unavailable', 1, NOON + 998)
+    refused.note('storage_unavailable', 1)
+    await refused.save()
+    expect(await reads.listRefused()).toMatchObject([
+      { count: 4, fromMs: NOON, untilMs: NOON },
+      { count: 2, fromMs: NOON + 1000 },
+    ])
   })
 
   test('refused pushes that could not be saved are saved by the next call', async () => {
