@@ -32,9 +32,9 @@ export interface OutboundPorts {
 }
 
 export function openOutbound(config: Config, { ownPorts, clock, replicas }: OutboundPorts): Outbound {
-  const open = ({ delivery: { allowNetworks, timeoutMs }, operator }: Config) => {
-    const guard = createEgressGuard({ allowNetworks, ownPorts })
-    const operatorGuard = createEgressGuard({ allowNetworks: [...allowNetworks, ...hostOf(operator)], ownPorts })
+  const open = (next: Config) => {
+    const { timeoutMs } = next.delivery
+    const { guard, operatorGuard } = openGuards(next, ownPorts)
     const [sender, toOperator] = [guard, operatorGuard].map((one) =>
       createSender({ guard: one, timeoutMs, clock, mayPost: () => !replicas.signal().aborted }),
     )
@@ -79,6 +79,14 @@ export function openOutbound(config: Config, { ownPorts, clock, replicas }: Outb
     async close() {
       await Promise.all([...current.senders, ...retiring].map((one) => one.close()))
     },
+  }
+}
+
+/** Opens the guard for endpoints, and the one for the operator's address. */
+export function openGuards({ delivery: { allowNetworks }, operator }: Config, ownPorts: OutboundPorts['ownPorts']) {
+  return {
+    guard: createEgressGuard({ allowNetworks, ownPorts }),
+    operatorGuard: createEgressGuard({ allowNetworks: [...allowNetworks, ...hostOf(operator)], ownPorts }),
   }
 }
 

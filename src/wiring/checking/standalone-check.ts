@@ -11,7 +11,6 @@ import { explainLostTombstones, TOMBSTONE_SEAL } from '../../flow/admin/erasure/
 import { createEndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { createVault } from '../../ops/vault.ts'
-import { createEgressGuard } from '../../outbound/egress-guard.ts'
 import { tryConnection } from '../../outbound/try-connection.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
 import { inspectPostgres } from '../../store/postgres/inspect-server.ts'
@@ -29,10 +28,11 @@ import { authorityOf, languagesOf } from '../carrier.ts'
 import { operatorRoute } from '../delivery/configured-endpoints.ts'
 import { readRoute } from '../delivery/endpoint-route.ts'
 import { describeRefusal } from '../listen.ts'
+import { openGuards } from '../outbound.ts'
 import { backupProbe } from './backup-probe.ts'
 import { carrierProbe } from './carrier-probe.ts'
 import { configProbes } from './config-probes.ts'
-import { type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
+import { type EndpointConnections, type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
 import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 /**
@@ -41,10 +41,9 @@ import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-
  */
 export async function checkStandalone(config: Config, { isRunning }: { readonly isRunning: boolean }): Promise<readonly CheckLine[]> {
   const file = config.store.engine === 'sqlite' ? config.store.path : null
-  const guard = createEgressGuard({
-    allowNetworks: config.delivery.allowNetworks,
-    ownPorts: () => [config.listen.public.port, config.listen.internal.port],
-  })
+  const { guard, operatorGuard } = openGuards(config, () => [config.listen.public.port, config.listen.internal.port])
+  const connect: EndpointConnections['make'] = (to) =>
+    tryConnection(to, { guard: to.route.isOperator === true ? operatorGuard : guard, timeoutMs: config.delivery.timeoutMs })
   const probes: readonly Probe[] = [
     ...configProbes(config, systemClock),
     { name: 'store', subject: null, look: () => lookAtStore(config) },
@@ -57,7 +56,7 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
     { name: 'push', subject: null, look: async () => skipped('No relay was asked, so no push was sent.') },
     retentionProbe(config, async () => null, systemClock),
     backupProbe(config, { list: () => listBackups(config, file) }, systemClock),
-    ...endpointProbes(endpointsOf(config), (to) => tryConnection(to, { guard, timeoutMs: config.delivery.timeoutMs })),
+    ...endpointProbes(endpointsOf(config), connect),
   ]
   const check = createCheck({
     probes: async () => probes,
