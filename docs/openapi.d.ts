@@ -2613,6 +2613,8 @@ export interface components {
             backups: string[];
             /** @description Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none. */
             backupsUnreadable: string | null;
+            /** @description When the store was last restored; null: never. `backups` has all backups from before that, because they cannot be compared. */
+            restoredAt: string | null;
             /** @description Files of stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
             stores: string[];
             /**
@@ -2679,6 +2681,8 @@ export interface components {
             backups: string[];
             /** @description Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none. */
             backupsUnreadable: string | null;
+            /** @description When the store was last restored; null: never. `backups` has all backups from before that, because they cannot be compared. */
+            restoredAt: string | null;
             /** @description Files of stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
             stores: string[];
             /**
@@ -6638,4 +6642,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 4b3b5789d9f4901380770039775f6d0def5bcdf978408583b0b54ff5700c9fea
+// Made of docs/openapi.json with the SHA-256 e760178423686c27f7c87ec75284f52ff9baeacbcbff75ada81906346e376ce5

@@ -7,7 +7,10 @@ import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { commandsOf } from '../support/relay/run-command.ts'
+import { NOON } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
+import { changeStoredRows } from '../support/store/stored-rows.ts'
 
 const listed = z.object({ backups: z.array(z.string()), storage: z.literal('clean').or(z.literal('pending')) })
 
@@ -60,6 +63,25 @@ test('a record that names an erased parcel, or that nobody can read, makes backu
   await erase('GONE0001')
   await back('unreadable')
   expect((await erase('GONE0001')).backups.toSorted()).toEqual(['unreadable', 'with-a-record', 'without'])
+})
+
+test('an erasure says that backups are named because they are older than the last restore', async () => {
+  const { operate, back, erase, databasePath, internalUrl } = await start()
+  await erase('GONE0001')
+  await back('clean')
+  expect((await operate('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ backups: [], restoredAt: null })
+  const restored = { atMs: NOON, backup: 'other', madeAtMs: NOON, from: 1, to: 2, delivered: null, isTold: true }
+  const record = Buffer.from(JSON.stringify([restored]))
+  await changeStoredRows(databasePath, "insert into setting (name, value) values ('restores', ?)", record)
+  const at = new Date(NOON).toISOString()
+  expect((await operate('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ backups: ['clean'], restoredAt: at })
+  const said = await commandsOf({ internalUrl })('forget', 'GONE0001', '--yes')
+  expect(said.stdout).toContain(
+    `backups that may hold it (with all that are older than the last restore, at ${at}, whatever they hold): clean`,
+  )
+  const visitor = await loggedInAt(internalUrl)
+  const erased = await visitor.post('/parcels/GONE0002/erase', { confirm: 'GONE0002' })
+  expect(erased.text).toContain('All backups are named that are older than the last restore')
 })
 
 test('an erasure names copies that a kill has left, and a folder of backups that cannot be read', async () => {

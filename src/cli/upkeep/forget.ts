@@ -89,6 +89,7 @@ function united(reports: readonly unknown[]) {
     storage: textOf(last, 'storage'),
     storageBecause: textOf(last, 'storageBecause'),
     backupsUnreadable: textOf(last, 'backupsUnreadable'),
+    restoredAt: textOf(last, 'restoredAt'),
   }
   return { erased: sum('erased'), removed, ...lists, unreadable: sum('unreadable'), ...storage }
 }
@@ -126,6 +127,11 @@ function unreadableFolder(because: string | null): readonly string[] {
   return because === null ? [] : [`  the folder of backups cannot be read, and its backups may hold it: ${because}\n`]
 }
 
+/** Says why backups are named that may be clean. */
+function olderThan(restoredAt: string | null): string {
+  return restoredAt === null ? '' : ` (with all that are older than the last restore, at ${restoredAt}, whatever they hold)`
+}
+
 /** Lists the data that is erased or would be erased, and where copies may remain. */
 function describe(report: unknown, isErased: boolean): string {
   const removed = Object.entries(memberOf(report, 'removed') ?? {}).filter(([, count]) => Number(count) > 0)
@@ -138,7 +144,7 @@ function describe(report: unknown, isErased: boolean): string {
   return [
     `${isErased ? 'erased' : 'would erase'} ${counts}\n`,
     named('was sent to', endpoints),
-    named('backups that may hold it', backups),
+    named(`backups that may hold it${olderThan(textOf(report, 'restoredAt'))}`, backups),
     named('replaced stores that may hold it: delete them', listOf(report, 'stores').map(String)),
     unreadable === 0 ? '' : `  ${counted(unreadable, 'stored record', 'stored records')} may name it and stay: see "parcel-relay inbox"\n`,
     ...unreadableFolder(textOf(report, 'backupsUnreadable')),

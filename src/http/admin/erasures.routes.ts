@@ -58,6 +58,11 @@ const members = () => ({
     .describe(
       'Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none.',
     ),
+  restoredAt: instant()
+    .nullable()
+    .describe(
+      'When the store was last restored; null: never. `backups` has all backups from before that, because they cannot be compared.',
+    ),
   stores: z
     .array(z.string())
     .describe('Files of stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them.'),
@@ -127,10 +132,11 @@ export const ERASURES_ROUTES = [
 
 const isoTime = (atMs: number) => new Date(atMs).toISOString()
 
-function presentReport<Report extends ErasureReport>({ storage, atMs, by, receipts, ...report }: Report) {
+function presentReport<Report extends ErasureReport>({ storage, atMs, restoredAtMs, by, receipts, ...report }: Report) {
   return {
     ...report,
     at: isoTime(atMs),
+    restoredAt: restoredAtMs === null ? null : isoTime(restoredAtMs),
     by: { kind: by.kind, name: by.name },
     receipts: receipts.map(({ identifier: erased, outcome, erasedAtMs, parcelId, marks }) => ({
       identifier: erased,

@@ -54,6 +54,8 @@ export interface ErasureReport {
   readonly backups: readonly string[]
   /** Why the folder of backups could not be read, so that `backups` is empty; null: it was read, or there is none. */
   readonly backupsUnreadable: string | null
+  /** When the store was last restored, epoch milliseconds; null: never. All backups from before that are in `backups`, whatever they hold. */
+  readonly restoredAtMs: number | null
   /** The names of the old stores that restores and moves have left behind. They may contain erased data too. */
   readonly stores: readonly string[]
   readonly storage: StorageState
@@ -104,6 +106,7 @@ interface Found {
   readonly endpoints: readonly NamedEndpoint[]
   readonly unreadable: number
   readonly trace: ErasureTrace | null
+  readonly restoredAtMs: number | null
 }
 
 export function createManageErasures(ports: ManageErasuresPorts): ManageErasures {
@@ -133,11 +136,16 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
       results: identifiers.map((identifier) => resultOf.get(identifier) ?? unknownOf(identifier)),
       counts: addErased(erased.counts, searched.counts),
       unreadable: searched.unreadable,
+      restoredAtMs: erased.store.restoredAtMs,
       trace: isLate || searched.unreadable > 0 ? null : traceOf(erased, searched.counts),
     }
   }
 
-  async function reportOf({ results, counts, endpoints, unreadable, trace }: Found, dryRun: boolean, by: Actor): Promise<ErasureReport> {
+  async function reportOf(
+    { results, counts, endpoints, unreadable, trace, restoredAtMs }: Found,
+    dryRun: boolean,
+    by: Actor,
+  ): Promise<ErasureReport> {
     const atMs = clock.now()
     if (!dryRun) ports.forget()
     if (!dryRun) meter.erased(counts.parcels)
@@ -153,6 +161,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
       endpoints,
       backups,
       backupsUnreadable,
+      restoredAtMs,
       stores: await ports.listLeftStores(),
       storage: dryRun ? { state: 'pending', because: 'Nothing is erased yet.' } : unlessUnread(await write.cleanStorage(), unreadable),
     }
@@ -189,7 +198,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
   }
 }
 
-const NOTHING_FOUND = { counts: NOTHING_ERASED, endpoints: [], unreadable: 0, trace: null }
+const NOTHING_FOUND = { counts: NOTHING_ERASED, endpoints: [], unreadable: 0, trace: null, restoredAtMs: null }
 
 function unknownOf(identifier: string): ErasedIdentifier {
   return { identifier, outcome: 'unknown', parcelId: null, erasedAtMs: null, marks: [] }
@@ -227,7 +236,7 @@ async function findKnown(
   return new Set([...known, ...found])
 }
 
-type ErasedAll = Omit<Found, 'unreadable' | 'trace'> & Pick<ErasedParcels, 'store'> & { readonly names: readonly string[] }
+type ErasedAll = Omit<Found, 'unreadable' | 'trace' | 'restoredAtMs'> & Pick<ErasedParcels, 'store'> & { readonly names: readonly string[] }
 
 /** Erases parcels in transactions of limited size. Each adds `action`, the operator's order, to the audit trail, with what it erased. */
 async function eraseAll(

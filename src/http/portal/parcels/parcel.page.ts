@@ -160,6 +160,9 @@ export function erasedPage(visit: Visit, { removed, unreadable, endpoints, store
     ['Other records that named it', countText(removed.mentions)],
     ['Webhooks that were sent something of it', names(endpoints.map(({ name }) => name))],
     ['Backups that may hold it', names(report.backups)],
+    ...(report.restoredAtMs === null || report.backups.length === 0
+      ? []
+      : [['All backups are named that are older than the last restore', fullTime(report.restoredAtMs, visit.nowMs)] as const]),
     ...(report.backupsUnreadable === null ? [] : [['The folder of backups cannot be read', report.backupsUnreadable] as const]),
     ...(stores.length === 0 ? [] : [['Left stores and copies that may hold it: delete them', names(stores)] as const]),
     ['Records that may name it and stay', countText(unreadable)],
