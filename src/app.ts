@@ -174,6 +174,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const patienceMs = otherEnded === undefined ? 0 : config.shutdownTimeoutMs
   const publicServer = await receiver.verbs.listen(patienceMs)
   const internalServer = await listen('internal', { ...config.listen.internal, limits: config.limits, patienceMs }, api.listener)
+  // What was answered while the listeners closed is counted before the counts are saved for the last time.
+  closing.add(() => receiver.verbs.waiting().catch(() => undefined), 'serving')
   closing.add(() => Promise.all([receiver.verbs, internalServer].map((server) => server.stop(stopTimeoutMs))), 'serving')
   closing.add(() => {
     delivery.abortPending()

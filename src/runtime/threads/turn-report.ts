@@ -4,8 +4,8 @@ export interface TurnReport<Report> {
   changed(isAwaited: boolean): void
   /** Resolves with the changes since the last report, when there are any. Only one caller may wait at a time. */
   next(): Promise<Report>
-  /** Reports at once if something has changed and a caller waits. */
-  flush(): void
+  /** Reports at once, or as soon as a caller waits. Resolves when everything that has changed before the call is reported. */
+  flush(): Promise<void>
 }
 
 /** How long changes that nobody waits for are collected before they are reported. Every report wakes another thread, which costs time. */
@@ -21,6 +21,7 @@ export function createTurnReport<Report>(gather: () => Report): TurnReport<Repor
   let isAwaited = false
   let isDue = false
   let interval: NodeJS.Timeout | null = null
+  let flushed: (() => void)[] = []
 
   function flush(): void {
     isDue = false
@@ -32,6 +33,8 @@ export function createTurnReport<Report>(gather: () => Report): TurnReport<Repor
     hasChanged = false
     isAwaited = false
     answer(gather())
+    for (const resolve of flushed) resolve()
+    flushed = []
   }
 
   function flushSoon(): void {
@@ -54,6 +57,12 @@ export function createTurnReport<Report>(gather: () => Report): TurnReport<Repor
         asked = resolve
         flushSoon()
       }),
-    flush,
+    flush: () =>
+      new Promise((resolve) => {
+        if (!hasChanged) return resolve()
+        flushed.push(resolve)
+        isAwaited = true
+        flush()
+      }),
   }
 }

@@ -253,7 +253,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     },
     news: report.next,
     async waiting() {
-      report.flush()
+      await report.flush()
       return recorder.pending()
     },
     refusedSenders: async () => senders.list(),

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { openUnstoredFile } from '../../../src/store/sqlite/unstored-file.ts'
 import { pushBody } from '../../support/history/builders.ts'
+import { startSlowPush } from '../../support/network/slow-request.ts'
 import { expectedSignature, receiverOfTest } from '../../support/network/webhook-receiver.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
 import { push } from '../../support/relay/relay.ts'
@@ -110,6 +111,31 @@ testWith('a small file system')('S5: each full disk counts its own refusals, fro
   const ended = () => told('disk_usable').find(({ since }) => since === beganAt())
   await expect.poll(ended, LONG).toMatchObject({ refused: 2 })
   expect(Date.parse(String(beganAt()))).toBeLessThanOrEqual(firstMs)
+})
+
+testWith('a small file system')('S5: pushes that are refused while the relay stops at a full disk are counted too', async () => {
+  const { disk, start, told, toldOnce } = await startOnSmallDisk()
+  const first = await start()
+  expect(await first.statusOf('before')).toBe(200)
+  const ballast = fillUp(disk)
+  await toldOnce('disk_full')
+  expect(await first.statusOf('refused')).toBe(503)
+  const slow = await startSlowPush(first.publicUrl, String(pushBody()))
+  const stopped = first.stop()
+  let refused = 2
+  const late = async () => {
+    const status = await first.statusOf('too late').catch(() => 'closed')
+    if (status === 503) refused++
+    return status
+  }
+  await expect.poll(late).toBe('closed')
+  expect(await slow.finish()).toContain('HTTP/1.1 503')
+  await stopped
+  rmSync(ballast)
+  const { operate } = await start()
+  await expect.poll(() => told('disk_usable')[0], LONG).toMatchObject({ refused })
+  expect((await operate('GET', '/relay/overview')).body.pushes).toMatchObject({ refused: [{ cause: 'not_stored', count: refused }] })
+  expect(JSON.stringify((await operate('GET', '/relay/tallies?kind=pushes')).body)).toContain(`"storage_unavailable":${refused}`)
 })
 
 testWith('a small file system')('S5: a kill at a full disk loses no counts that have lain there for some seconds', async () => {

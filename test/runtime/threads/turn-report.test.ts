@@ -33,8 +33,7 @@ test('events that come while no caller waits are all reported to the next caller
   report.happens('b')
   expect(await report.next()).toEqual(['a', 'b'])
   const next = report.next()
-  report.flush()
-  await nextTurn()
+  await report.flush()
   report.happens('c')
   expect(await next).toEqual(['c'])
 })
@@ -44,9 +43,22 @@ test('flush reports before the turn ends', async () => {
   const order: string[] = []
   void report.next().then(([what = '']) => order.push(what))
   report.happens('a')
-  report.flush()
+  void report.flush()
   await Promise.resolve().then(() => order.push('after'))
   expect(order).toEqual(['a', 'after'])
+})
+
+test('a flush while no caller waits ends when the next caller has been told', async () => {
+  const report = openReport()
+  const order: string[] = []
+  report.happens('a', { isAwaited: false })
+  const flushed = report.flush().then(() => order.push('flushed'))
+  await nextTurn()
+  expect(order).toEqual([])
+  void report.next().then(([what = '']) => order.push(what))
+  await flushed
+  expect(order).toEqual(['a', 'flushed'])
+  await report.flush()
 })
 
 test('events that no caller waits for are reported after 20 ms, or with the next awaited event', async () => {
