@@ -241,7 +241,7 @@ function explainDisk(
     ],
     todo: [
       `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk, or ask the people who run the machine to.`,
-      'Do not restart the relay before: without room it does not start.',
+      'Do not restart the relay before: with no byte free it does not start.',
       'With room it goes on by itself. Then ask the carrier to send again what was refused.',
     ],
   }
