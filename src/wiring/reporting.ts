@@ -51,8 +51,7 @@ export interface ReportingPorts {
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
 export function openReporting(ports: ReportingPorts) {
-  const { storage, recording, carrier, pushes, endpointKeys, certificates, vault, tombstoneKey, backups, restores, tallies, digest, log } =
-    ports
+  const { storage, recording, carrier, pushes, endpointKeys, certificates, vault, backups, restores, tallies, digest, log } = ports
   const { clock, reads, write, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
   const failures = createFailureLog({ log, clock })
@@ -75,7 +74,7 @@ export function openReporting(ports: ReportingPorts) {
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.shown,
     clientCertificates: () => certificates.clients().slice(0, ENDPOINT_LABELS.max),
-    secrets: () => countSealed({ vault, reads, tombstoneKey: tombstoneKey.sealed }),
+    secrets: () => countSealed({ vault, reads, tombstoneKey: ports.tombstoneKey.sealed }),
     restores: () => restores,
     backups: () => ({ state: backups.state(), failures: backups.failures(), skipped: backups.skipped(), nowMs: clock.now() }),
     retention: () => reads.retentionState(),

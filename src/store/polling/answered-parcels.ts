@@ -1,5 +1,6 @@
-import { type AliasedExpression, type Kysely, type SelectQueryBuilder, sql } from 'kysely'
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Session } from '../engine.ts'
+import { loadIdentifiersOf } from '../history/parcels.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 
@@ -7,27 +8,14 @@ import { statement } from '../statement.ts'
 const LOOKED_AT = 512
 const FOUND_MAX = 64
 
-/** Finds the identifiers of these parcels by which they are polled. */
-const identifiersOf = (db: Kysely<Tables>, parcels: AliasedExpression<{ id: number }, 'looked'>) =>
-  db
-    .selectFrom(parcels)
-    .innerJoin('identifier', 'identifier.parcel_id', 'looked.id')
-    .select(['looked.id', 'identifier.value'])
-    .where('identifier.refused_at_ms', 'is', null)
-    .orderBy('identifier.is_tracking_id')
-    .limit(sql.lit(FOUND_MAX))
-
 /** Those of these parcels whose last poll was answered. */
 const answeredOf = (db: Kysely<Tables>, parcels: SelectQueryBuilder<Tables, 'parcel', object>) =>
-  identifiersOf(
-    db,
-    db
-      .selectFrom(parcels.select(['id', 'failures', 'checked_at_ms']).limit(sql.lit(LOOKED_AT)).as('looked'))
-      .select('id')
-      .where('failures', '=', 0)
-      .where('checked_at_ms', 'is not', null)
-      .as('looked'),
-  )
+  db
+    .selectFrom(parcels.select(['id', 'failures', 'checked_at_ms']).limit(sql.lit(LOOKED_AT)).as('looked'))
+    .select('id')
+    .where('failures', '=', 0)
+    .where('checked_at_ms', 'is not', null)
+    .limit(sql.lit(FOUND_MAX))
 
 const answered = statement()((db) =>
   answeredOf(db, db.selectFrom('parcel').where('next_poll_at_ms', 'is not', null).orderBy('next_poll_at_ms', 'desc')),
@@ -39,17 +27,13 @@ const ended = statement<{ stopped: string }>()((db, p) =>
 
 /** Parcels of which an answer is kept, however their later polls ended. */
 const everAnswered = statement()((db) =>
-  identifiersOf(
-    db,
-    db
-      .selectFrom('answer')
-      .select('parcel_id as id')
-      .distinct()
-      .where('parcel_id', '>', sql.lit(0))
-      .orderBy('parcel_id', 'desc')
-      .limit(sql.lit(LOOKED_AT))
-      .as('looked'),
-  ),
+  db
+    .selectFrom('answer')
+    .select('parcel_id as id')
+    .distinct()
+    .where('parcel_id', '>', sql.lit(0))
+    .orderBy('parcel_id', 'desc')
+    .limit(sql.lit(FOUND_MAX)),
 )
 
 /**
@@ -57,15 +41,15 @@ const everAnswered = statement()((db) =>
  * that are not polled any more. `orEver`: or else, parcels of which an answer is kept.
  */
 export async function findAnsweredParcels(session: Session, { orEver } = { orEver: false }): Promise<readonly string[]> {
-  const watched = await session.all(answered, {})
-  if (watched.length > 0) return firstOfEach(watched)
-  const [stale, delivered] = [await session.all(ended, { stopped: 'stale' }), await session.all(ended, { stopped: 'delivered' })]
-  const found = [...stale, ...delivered]
-  return firstOfEach(found.length > 0 || !orEver ? found : await session.all(everAnswered, {}))
-}
-
-/** Keeps the tracking number of each parcel, which comes first. The carrier may answer to no other identifier. */
-function firstOfEach(rows: readonly { readonly id: number; readonly value: string }[]): readonly string[] {
-  const byParcel = new Map(rows.toReversed().map(({ id, value }) => [id, value]))
-  return [...byParcel.values()]
+  let found = await session.all(answered, {})
+  if (found.length === 0)
+    found = [...(await session.all(ended, { stopped: 'stale' })), ...(await session.all(ended, { stopped: 'delivered' }))]
+  if (found.length === 0 && orEver) found = await session.all(everAnswered, {})
+  // The carrier may answer only to the tracking number, which comes first.
+  const rows = await loadIdentifiersOf(
+    session,
+    found.map(({ id }) => id),
+  )
+  const usable = rows.filter((row) => row.refused_at_ms === null)
+  return [...new Map(usable.toReversed().map((row) => [row.parcel_id, row.value])).values()]
 }
