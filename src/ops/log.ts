@@ -144,7 +144,14 @@ function reasonBeside(code: string | number): { readonly reason?: string } {
 
 /** Whether an error is logged without its stack, because it is no bug: it was expected, or comes from the store, the disk or the network. */
 function isExpected(error: Error): boolean {
-  return error instanceof AppError || isStorageFailure(error) || SYSTEM_TROUBLE.has(systemCode(error) ?? '')
+  // A message between threads puts the code into the text (`asError`).
+  const code = systemCode(error) ?? /^([A-Z0-9_]+): /.exec(error.message)?.[1] ?? ''
+  return (
+    error instanceof AppError ||
+    isStorageFailure(error) ||
+    isStorageFailure(Object.assign(new Error(), { code })) ||
+    SYSTEM_TROUBLE.has(code)
+  )
 }
 
 const SYSTEM_TROUBLE: ReadonlySet<string> = new Set([

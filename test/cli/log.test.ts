@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createSecret } from '../../src/config/secret.ts'
 import { AppError, StorageFailure } from '../../src/domain/errors.ts'
 import { createForwardedLog, createLog, type LogLine, type LogOptions } from '../../src/ops/log.ts'
+import { asError } from '../../src/runtime/threads/thread.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { CANARY } from './config-cases.ts'
 
@@ -116,6 +117,7 @@ describe('redaction', () => {
   test.each([
     ['an expected failure', new AppError('not_movable', 'The store is being moved.')],
     ['a full disk of SQLite', Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })],
+    ['a full disk that another thread has met', asError(Object.assign(new Error('database is full'), { code: 'SQLITE_FULL' }))],
     ['a full disk', Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })],
     ['a store that is gone', new StorageFailure('The database does not answer.')],
   ])('%s is logged without a stack, but a bug that caused it is logged with its stack', (_name, error) => {
