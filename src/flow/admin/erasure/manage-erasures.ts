@@ -141,11 +141,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     }
   }
 
-  async function reportOf(
-    { results, counts, endpoints, unreadable, trace, restoredAtMs }: Found,
-    dryRun: boolean,
-    by: Actor,
-  ): Promise<ErasureReport> {
+  async function reportOf({ results, counts, trace, ...found }: Found, dryRun: boolean, by: Actor): Promise<ErasureReport> {
     const atMs = clock.now()
     if (!dryRun) ports.forget()
     if (!dryRun) meter.erased(counts.parcels)
@@ -156,14 +152,14 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
       by,
       relay: await ports.relayId(),
       receipts: results.filter(dryRun ? wasErasedBefore : isErased).slice(0, RECEIPTS_MAX),
+      ...found,
       removed: counts,
-      unreadable,
-      endpoints,
       backups,
       backupsUnreadable,
-      restoredAtMs,
       stores: await ports.listLeftStores(),
-      storage: dryRun ? { state: 'pending', because: 'Nothing is erased yet.' } : unlessUnread(await write.cleanStorage(), unreadable),
+      storage: dryRun
+        ? { state: 'pending', because: 'Nothing is erased yet.' }
+        : unlessUnread(await write.cleanStorage(), found.unreadable),
     }
   }
 
