@@ -44,7 +44,7 @@ describe.each(engines)('an erasure is whole on $name', (engine) => {
     const nowMs = store.pass(400 * DAY_MS)
     for (let turn = 0; turn < 40 && !(await store.writes.prune({ nowMs })).isDone; turn++);
     for (let turn = 0; turn < 40 && !(await store.writes.prune({ nowMs: store.pass(3_600_000) })).isDone; turn++);
-    expect(await storedNumber(store.path, 'select count(*) from delivery')).toBe(1)
+    expect(await storedNumber(store.path, 'select count(*) from delivery')).toBe(0)
     expect(await storedNumber(store.path, 'select count(*) from failure')).toBe(0)
   })
 
