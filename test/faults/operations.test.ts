@@ -45,7 +45,9 @@ describe('the probes', () => {
       const answer = await fetch(url)
       const told = `${JSON.stringify([...answer.headers])} ${await answer.text()}`
       expect(told).not.toMatch(/node|koa|sqlite|version|x-powered-by|"server"/i)
-      for (const [, version] of versions) expect(told).not.toContain(version)
+      // The seconds of an instant may read like a version such as 17.0.
+      const untimed = told.replaceAll(/\d\d:[\d:.]+/g, '')
+      for (const [, version] of versions) expect(untimed).not.toContain(version)
     }
   })
 
