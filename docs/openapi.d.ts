@@ -3283,9 +3283,9 @@ export interface components {
                     from: string;
                     /** Format: date-time */
                     until: string;
-                    /** @description How many different pushes these were, as far as is known; null: the cause is not `not_stored`. */
+                    /** @description At most so many different pushes these were: after a restart, and at another replica, the same push counts anew. Null: the cause is not `not_stored`. */
                     pushes: number | null;
-                    /** @description How many of these pushes are known to have come again and were taken. */
+                    /** @description At least so many of these pushes have come again and were taken. */
                     again: number | null;
                 }[];
                 /** @description Up to 10 paths other than `webhook.path` to which something was posted and answered with 404, the most recent first, seen by this replica since its start. Anybody can post such requests. */
@@ -6642,4 +6642,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 e760178423686c27f7c87ec75284f52ff9baeacbcbff75ada81906346e376ce5
+// Made of docs/openapi.json with the SHA-256 c0bbde6d006a48129596cbb5a03ed300e69a935d60ba3cb540243db4e3997f42

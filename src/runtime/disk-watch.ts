@@ -84,7 +84,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
     if (lost === null && before.lost !== null)
       log.info({ file: before.lost.name }, 'the file of the store is back: the relay takes pushes again')
     if (isShort(state) && !isShort(before))
-      log.warn({ freeBytes, freeBytesMin }, 'the disk is nearly full: the relay answers pushes with 503 until there is room; reads go on')
+      log.warn({ freeBytes, freeBytesMin }, 'the disk is nearly full: pushes get 503 until there is room')
     if (!isShort(state) && isShort(before)) log.info({ freeBytes }, 'the disk has room again: the relay takes pushes')
     if (isLong(state) && !isLong(before))
       log.warn({ logBytes, logBytesWarn }, 'the write-ahead log keeps growing: another program holds a long read transaction on the store')

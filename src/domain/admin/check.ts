@@ -73,10 +73,13 @@ export function judgeClock(aheadMs: number | null): Verdict {
   return Math.abs(aheadMs) < CLOCK_FAILED_MS ? warning(message) : failed(message)
 }
 
+const STARTS_WITH_BYTES = 2 ** 20
+
 export function judgeDisk(freeBytes: number, freeBytesMin: number): Verdict {
   const room = { freeBytes, freeBytesMin }
   const [free, least] = [sizeText(freeBytes), sizeText(freeBytesMin)]
-  if (isDiskFull(room)) return failed(`${free} is free, less than limits.freeSpaceMin (${least}): pushes are refused. Make room.`)
+  const start = freeBytes < STARTS_WITH_BYTES ? ' With so little, a stopped relay may not start.' : ''
+  if (isDiskFull(room)) return failed(`${free} is free, less than limits.freeSpaceMin (${least}): pushes are refused. Make room.${start}`)
   if (isDiskLow(room)) return warning(`${free} is free. Below ${least} (limits.freeSpaceMin) pushes are refused. Make room.`)
   return ok(`${free} is free.`)
 }

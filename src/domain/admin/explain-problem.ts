@@ -121,7 +121,10 @@ function explainCarrier({ carrier }: Situation): Explanation {
   return {
     title: 'The carrier fails to answer',
     sinceMs: breaker.sinceMs ?? null,
-    evidence: [`The last failure: ${reason}. The relay asks again in ${spanText(breaker.restMs)}.`],
+    evidence: [
+      `The last failure: ${reason}. The relay asks again in ${spanText(breaker.restMs)}, and at once by parcel-relay check.`,
+      'Pushes still come. Apps are answered from the store; a parcel that the relay does not know gets 503.',
+    ],
     todo: [carrierRemedy(lastFailure)],
   }
 }

@@ -170,7 +170,7 @@ export function explainRefused(refused: readonly RefusedPushes[]): Explanation {
     ],
     todo: [
       'Do you know that the carrier sends refused pushes again until they are taken? Then there is nothing to do.',
-      'If not, ask it to send again what got 503 between these times.',
+      'If not, ask it to send again what got 503 between these times, and what got no answer while the relay was stopped.',
       NEW_PARCELS,
     ],
   }

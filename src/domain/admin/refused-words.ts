@@ -26,7 +26,7 @@ export function comebackText(spells: readonly RefusedPushes[]): string | null {
   const again = comebacks.reduce((sum, one) => sum + one.again, 0)
   if (pushes === 0 || comebacks.length < spells.length) return null
   if (again >= pushes) return `${counted(pushes, 'push was', 'pushes were')} refused, and all have come again.`
-  return `${counted(pushes, 'different push was', 'different pushes were')} refused, and ${again === 0 ? 'none' : countText(again)} ${again > 1 ? 'are' : 'is'} known to have come again. After a restart, and at another replica, the relay does not recognize them.`
+  return `At most ${counted(pushes, 'different push was', 'different pushes were')} refused, and ${again === 0 ? 'none' : `at least ${countText(again)}`} ${again > 1 ? 'have' : 'has'} come again. After a restart, and at another replica, the relay does not recognize them, and counts them anew.`
 }
 
 function timeText(seconds: number): string {

@@ -23,7 +23,7 @@ export interface StoredRefused extends RefusedPushes {
   readonly process: string
 }
 
-/** How many different pushes were refused (`pushes`), and how many of them came again and were stored (`again`). */
+/** At most so many different pushes were refused (`pushes`), and at least so many of them came again and were stored (`again`). Each process knows only its own. */
 export interface Comeback {
   readonly pushes: number
   readonly again: number

@@ -87,8 +87,10 @@ const pushesSchema = () =>
           until: instant(),
           pushes: wholeNumber()
             .nullable()
-            .describe('How many different pushes these were, as far as is known; null: the cause is not `not_stored`.'),
-          again: wholeNumber().nullable().describe('How many of these pushes are known to have come again and were taken.'),
+            .describe(
+              'At most so many different pushes these were: after a restart, and at another replica, the same push counts anew. Null: the cause is not `not_stored`.',
+            ),
+          again: wholeNumber().nullable().describe('At least so many of these pushes have come again and were taken.'),
         }),
       )
       .describe('Pushes that were refused in the last day, in spells without a pause of an hour, the newest first.'),
