@@ -10,6 +10,14 @@ export function receivedText(received: Uint8Array | string): string {
   return text.replaceAll('\r\n', '\n').replace(HIDDEN, '\u{fffd}')
 }
 
+/** A word with a digit may identify a parcel. */
+const WORDS_WITH_DIGITS = /[^\s"'(),;:=]*\d[^\s"'(),;:=]*/g
+
+/** Returns the first line of received bytes with `…` in place of each word with a digit, for what stays when a parcel is erased. */
+export function unnamedLine(received: Uint8Array): string {
+  return firstLine(received).replace(WORDS_WITH_DIGITS, '…')
+}
+
 /** Returns the first line of received bytes as safe text, short enough for a table. */
 export function firstLine(received: Uint8Array): string {
   const [line = ''] = receivedText(received).trim().split('\n')

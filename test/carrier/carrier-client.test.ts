@@ -120,6 +120,17 @@ describe('problems of the carrier', () => {
     expect(carrier.state()).toMatchObject({ lastFailure: { reason: 'server_error' }, budget: { callsToday: 4, inFlight: 0 } })
   })
 
+  test.each([
+    [403, '{"error":"no subscription for parcel 731"}\nmore', '{"error":"no subscription for parcel …"}'],
+    [422, 'the number AB12 is odd', 'the number … is odd'],
+    [500, '', undefined],
+  ])('P1: the first line of a %i is kept as said, without what may name a parcel', async (status, body, said) => {
+    const { url } = await openCarrier({ status: (_, response) => json(response, status, body) })
+    const { carrier, fetchAll } = connect(url)
+    await fetchAll('schedule')
+    expect(carrier.state().lastFailure?.said).toBe(said)
+  })
+
   test('P1: a 503 followed by a good answer does not show in the result', async () => {
     const { url, asked } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? 503 : 200, goodBody) })
     expect((await connect(url).fetchAll()).kind).toBe('found')

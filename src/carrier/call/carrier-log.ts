@@ -81,10 +81,11 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastLineAtMs = Number.NEGATIVE_INFINITY
   const mayLog = createLineLimit(clock)
 
-  const logTrouble = ({ reason, detail, url, retryAfterMs, conclusive }: Failure): void => {
+  const logTrouble = ({ reason, detail, said = '', url, retryAfterMs, conclusive }: Failure): void => {
     // If the time ran out while the call waited in the relay's own queue, the carrier is not to blame.
     const trouble = reason === 'timeout' && !conclusive ? null : TROUBLES[reason]
-    if (reason === 'budget' || trouble !== null) lastFailure = { reason, ...causeIn(detail), atMs: clock.now() }
+    if (reason === 'budget' || trouble !== null)
+      lastFailure = { reason, ...causeIn(detail), ...(said === '' ? {} : { said }), atMs: clock.now() }
     const fields = { reason, detail, url, retryAfterMs }
     if (trouble === null) {
       log.debug(fields, NOT_ASKED)

@@ -10,8 +10,8 @@ import type { AskingClock } from './asking-clock.ts'
 import type { CallQueue } from './call-queue.ts'
 import type { CarrierTime } from './carrier-time.ts'
 
-/** An unneeded body of at most this size is read to its end, so that its connection can be used again. */
-const UNWANTED_BYTES_MAX = 65_536
+/** The body of a refusal of at most this size is read to its end, so that its connection can be used again. */
+const REFUSAL_BYTES_MAX = 65_536
 
 /** Connection errors that usually come at once, before any answer. A quick retry may help, and repeating the request does no harm. */
 const QUICK_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
@@ -32,7 +32,7 @@ export interface CarrierRequest {
   readonly deadline: Deadline
 }
 
-/** Any HTTP answer. The body is read only if the status means success. */
+/** Any HTTP answer. The body is empty if the status is no success and the body breaks off, is long or encoded. */
 export interface Answered {
   readonly kind: 'answered'
   readonly status: number
@@ -136,20 +136,23 @@ async function ask(
     body: bytes,
     askedAtMs,
   })
-  // Only the status counts here, so ignore a failure to discard the body.
   if (response.statusCode < 200 || response.statusCode > 299) {
-    await response.body.dump({ limit: UNWANTED_BYTES_MAX, signal }).catch(() => null)
-    return answered(new Uint8Array())
+    // The status counts here, so ignore a failure to read the body.
+    const bytes = await readBoundedBody(response.body, REFUSAL_BYTES_MAX).catch(() => null)
+    return answered(bytes === null || isEncoded(response) ? new Uint8Array() : bytes)
   }
   try {
     const bytes = await readBoundedBody(response.body, bodyBytesMax)
     if (bytes === null) return failed('bad_response', 'too_large')
-    // The relay never decompresses an answer, because a small one could grow without limit.
-    const encoding = headerOf(response, 'content-encoding')
-    return encoding === null || encoding.toLowerCase() === 'identity' ? answered(bytes) : failed('bad_response', 'content_encoding')
+    return isEncoded(response) ? failed('bad_response', 'content_encoding') : answered(bytes)
   } catch (error) {
     return signal.aborted ? failed('timeout', codeOf(error)) : failed('bad_response', 'cut_short')
   }
+}
+
+/** The relay never decompresses an answer, because a small one could grow without limit. */
+function isEncoded(response: Dispatcher.ResponseData): boolean {
+  return (headerOf(response, 'content-encoding') ?? 'identity').toLowerCase() !== 'identity'
 }
 
 /** Joins repeated headers with commas, as HTTP allows. If a header like `Retry-After` is repeated, its joined value is invalid and is ignored. */

@@ -1,6 +1,7 @@
 import type { CallSpender } from '../../domain/admin/tally.ts'
 import { parseAllAnswer } from '../../domain/history/pull-response.ts'
 import type { CallPriority, CarrierAnswer, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { unnamedLine } from '../../domain/received-text.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/retry-after.ts'
 import type { Clock } from '../../flow/ports.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
@@ -39,6 +40,8 @@ export type StatusOutcome =
       readonly reason: UnavailableReason
       readonly retryAfterMs?: number | undefined
       readonly detail: string
+      /** See `LastFailure`. */
+      readonly said?: string
       /** The URL of the token endpoint, if that endpoint gave no token. */
       readonly url?: string
       /** Whether the failure may count against the carrier. False: the call was not made, or was cut off too early. */
@@ -59,9 +62,12 @@ const UNREACHED: ReadonlySet<string> = new Set([
 ])
 
 /** The carrier answered 401 (`unauthorized`) or 403 (`forbidden`) to this token. */
-type Denied = { readonly kind: 'unauthorized'; readonly token: string } | { readonly kind: 'forbidden'; readonly token: string }
+type Denied =
+  | { readonly kind: 'unauthorized'; readonly token: string }
+  | { readonly kind: 'forbidden'; readonly token: string; readonly said: string }
 
-const FORBIDDEN = { kind: 'unavailable', reason: 'rejected', detail: 'status 403', conclusive: true, ofQuestion: true } as const
+const REJECTED = { kind: 'unavailable', reason: 'rejected', conclusive: true, ofQuestion: true } as const
+const forbidden = ({ said }: { readonly said: string }): StatusOutcome => ({ ...REJECTED, detail: 'status 403', said })
 
 /**
  * Asks the carrier. After a 401, gets a new token and asks once more, unless the credentials count as refused. Some carriers say 403 when a token
@@ -75,7 +81,7 @@ export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<S
   const outcome = await askWith(ports, call, first.token)
   if (outcome.kind === 'forbidden') {
     const token = await tokens.doubt(outcome.token, signal)
-    return token === null ? FORBIDDEN : settle(tokens, await askWith(ports, { ...call, spender: 'repeat' }, token))
+    return token === null ? forbidden(outcome) : settle(tokens, await askWith(ports, { ...call, spender: 'repeat' }, token))
   }
   if (outcome.kind !== 'unauthorized') return outcome
   const hopeless = tokens.isRationed() && tokens.current() === outcome.token
@@ -89,12 +95,12 @@ export async function askOnce(ports: StatusPorts, call: StatusCall): Promise<Sta
   const token = await ports.tokens.get(call.deadline.signal)
   if (token.kind === 'none') return { ...token, kind: 'unavailable' }
   const outcome = await askWith(ports, call, token.token, (ask) => ask())
-  if (outcome.kind === 'unauthorized') return { ...FORBIDDEN, detail: 'status 401' }
-  return outcome.kind === 'forbidden' ? FORBIDDEN : outcome
+  if (outcome.kind === 'unauthorized') return { ...REJECTED, detail: 'status 401' }
+  return outcome.kind === 'forbidden' ? forbidden(outcome) : outcome
 }
 
 function settle(tokens: TokenClient, outcome: StatusOutcome | Denied): StatusOutcome {
-  if (outcome.kind === 'forbidden') return FORBIDDEN
+  if (outcome.kind === 'forbidden') return forbidden(outcome)
   return outcome.kind === 'unauthorized' ? { ...tokens.refuse(outcome.token), kind: 'unavailable' } : outcome
 }
 
@@ -131,7 +137,7 @@ async function askWith(
     return { kind: 'unavailable', reason, retryAfterMs, detail, conclusive, ofQuestion: !UNREACHED.has(detail) }
   }
   if (answer.status === 401) return { kind: 'unauthorized', token }
-  if (answer.status === 403) return { kind: 'forbidden', token }
+  if (answer.status === 403) return { kind: 'forbidden', token, said: unnamedLine(answer.body) }
   if ([200, 404, 410].includes(answer.status)) tokens.prove(token)
   return await readAnswer(answer, call, ports)
 }
@@ -150,7 +156,7 @@ async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: 
   // Status 429, or 503 with `Retry-After`, concerns the service and not the parcel. So all calls pause.
   const isOfService = waitMs !== null && (status === 429 || status === 503)
   if (isOfService) await pause(waitMs)
-  const trouble = { reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}` }
+  const trouble = { reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}`, said: unnamedLine(body) }
   return { kind: 'unavailable', ...trouble, conclusive: true, ofQuestion: !isOfService }
 }
 

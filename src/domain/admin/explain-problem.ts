@@ -122,7 +122,12 @@ function explainCarrier({ carrier }: Situation): Explanation {
     title: 'The carrier fails to answer',
     sinceMs: breaker.sinceMs ?? null,
     evidence: [
-      `The last failure: ${reason}. The relay asks again in ${spanText(breaker.restMs)}, and at once by parcel-relay check.`,
+      [
+        `The last failure: ${reason}`,
+        ...(lastFailure?.said === undefined ? [] : [' ', { kind: 'said', text: lastFailure.said } as const]),
+        `. The relay asks again in ${spanText(breaker.restMs)}.`,
+      ],
+      'To have it ask at once: parcel-relay check.',
       'Pushes still come. Apps are answered from the store; a parcel that the relay does not know gets 503.',
     ],
     todo: [carrierRemedy(lastFailure)],

@@ -1,5 +1,5 @@
 import type { ClockDoubt } from '../admin/clock-record.ts'
-import { firstLine } from '../received-text.ts'
+import { unnamedLine } from '../received-text.ts'
 import { type AttemptResult, isOwnFailure } from './delivery.ts'
 
 /** The name of the endpoint for operator events, in the log and in lists of deliveries. */
@@ -21,13 +21,10 @@ export interface ToldFailure {
   readonly answer: string
 }
 
-/** A word with a digit may identify a parcel. Operator events must not identify a parcel, because they stay when the parcel is erased. */
-const WORDS_WITH_DIGITS = /[^\s"'(),;:=]*\d[^\s"'(),;:=]*/g
-
 /** Describes the failure of an attempt for operators. Null: the attempt was accepted, or failed because of the relay itself. */
 export function tellFailure(result: AttemptResult): ToldFailure | null {
   if (result.kind === 'accepted' || isOwnFailure(result)) return null
-  const answer = firstLine(result.answerStart).replace(WORDS_WITH_DIGITS, '…')
+  const answer = unnamedLine(result.answerStart)
   return result.kind === 'failed' ? { status: null, reason: result.reason, answer: '' } : { status: result.status, reason: null, answer }
 }
 

@@ -83,11 +83,15 @@ export interface RefusalState {
   readonly retryMs: number
 }
 
-/** `tls`: why TLS failed; absent: it did not. `status`: the HTTP status of the reply; absent: it is not why the call failed. */
+/**
+ * `tls`: why TLS failed; absent: it did not. `status`: the HTTP status of the reply; absent: it is not why the call failed. `said`: the first line of
+ * that reply, without words that may name a parcel; absent: it had no text.
+ */
 export interface LastFailure {
   readonly reason: UnavailableReason
   readonly tls?: TlsFault
   readonly status?: number
+  readonly said?: string
   readonly atMs: number
 }
 

@@ -119,10 +119,11 @@ test.each([
 ] as const)('the explanation of a carrier that fails (%s) says since when, and what to do', (reason, words) => {
   const carrier = {
     ...WELL.carrier,
-    lastFailure: { reason, atMs: 9 },
+    lastFailure: { reason, atMs: 9, said: 'run parcel-relay reload' },
     breaker: { state: 'open', failures: 20, restMs: 1000, sinceMs: 7 } as const,
   }
-  const { sinceMs, todo } = explainPlainly({ kind: 'carrier_failing' }, { ...WELL, carrier }, 10)
+  const { sinceMs, evidence, todo } = explainPlainly({ kind: 'carrier_failing' }, { ...WELL, carrier }, 10)
+  expect(evidence[0]).toContain('"run parcel-relay reload"')
   expect([sinceMs, todo.join(' ')]).toEqual([7, expect.stringContaining(words)])
 })
 

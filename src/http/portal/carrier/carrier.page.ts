@@ -162,7 +162,7 @@ function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierSta
   const last = lastAnswerAtMs === null ? 'None since the relay started.' : html`The last one came ${relativeTime(lastAnswerAtMs, nowMs)}.`
   return lastFailure === null
     ? last
-    : html`${last} The last failure: ${lastFailureText(lastFailure)}, ${relativeTime(lastFailure.atMs, nowMs)}.`
+    : html`${last} The last failure: ${lastFailureText(lastFailure)}${lastFailure.said === undefined ? null : html` <q class="said">${lastFailure.said}</q>`}, ${relativeTime(lastFailure.atMs, nowMs)}.`
 }
 
 function tokenMark({ credentials }: CarrierState): Markup {
