@@ -24,6 +24,7 @@ interface OwnGauges {
   readonly commitQueue: number
   readonly carrierQueue: number
   readonly carrierCallsToday: number
+  readonly carrierCallsPerDay: number
   readonly carrierResting: number
   readonly pollingQuiet: number
   readonly carrierCredentialsRefused: number
@@ -328,6 +329,7 @@ function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Pr
     commitQueue: gauge('relay_commit_queue', 'Observations that wait for a commit.'),
     carrierQueue: gauge('relay_carrier_queue', 'Calls to the carrier that wait for the budget.'),
     carrierCallsToday: gauge('relay_carrier_calls_today', 'Calls made to the carrier this UTC day.'),
+    carrierCallsPerDay: gauge('relay_carrier_calls_per_day', 'The most calls to the carrier in a UTC day (upstream.callsPerDay).'),
     carrierCredentialsRefused: gauge('relay_carrier_credentials_refused', '1 while the carrier refuses the login of the relay.'),
     carrierResting: gauge('relay_carrier_resting', '1 while polling pauses because the carrier keeps failing.'),
     pollingQuiet: gauge('relay_polling_quiet', '1 during poll.quietHours, in which nothing is polled by schedule.'),

@@ -142,6 +142,7 @@ function carrierGauges(carrier: Pick<RemoteCarrier, 'state'>) {
   return {
     carrierQueue: budget.waiting,
     carrierCallsToday: budget.callsToday,
+    carrierCallsPerDay: budget.callsPerDay,
     carrierCredentialsRefused: credentials === 'refused' ? 1 : 0,
     carrierResting: breaker.state === 'closed' ? 0 : 1,
   }

@@ -47,6 +47,25 @@ testWith('promtool')('watched parcels that stay due sound an alert, but not in q
   recording.expectAlerts({ RelayPollsBehind: { [night]: 'silent', [behind]: 'firing', [caughtUp]: 'silent' } })
 })
 
+testWith('promtool')('the used-up calls of a day sound an alert until there are calls again', async () => {
+  const recording = createRecording()
+  const carrier = await carrierThatTells(() => ['2026-03-01T10:00:00Z'])
+  const folder = temporaryFolder()
+  const start = async (callsPerDay: number) => await runRelay(writeConfig(folder, carrier.url, { ...inSeconds, upstream: { callsPerDay } }))
+  const poor = await start(4)
+  const began = await recording.pass(2, scrapeOf(poor))
+  await watch(poor, 10)
+  await untilShows(poor, 'relay_carrier_calls_today 4')
+  const spent = await recording.pass(8, scrapeOf(poor))
+  await poor.stop()
+  const rich = await start(1000)
+  await untilShows(rich, 'relay_parcels_overdue 0')
+  const again = await recording.pass(2, scrapeOf(rich))
+  await rich.stop()
+  await carrier.close()
+  recording.expectAlerts({ RelayCallsSpent: { [began]: 'silent', [spent]: 'firing', [again]: 'silent' } })
+})
+
 testWith('promtool')('a store of which a table is lost sounds an alert until the table is back', async () => {
   const recording = createRecording()
   const relay = await relayOfTest()

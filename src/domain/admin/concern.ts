@@ -5,8 +5,8 @@ import { judgeClock, PASS_LATE_MS, type Verdict } from './check.ts'
 import type { StorageState } from './erasure.ts'
 import { isHeldLong, type RetentionReport } from './retention.ts'
 
-/** What else is wrong than the parts that work for parcels: `check`, a metric or an event knows it as well. The gravest come first. */
-export const CONCERN_KINDS = [
+/** The concerns of which somebody must know at once. */
+const URGENT = [
   'certificate_expired',
   'keys_lost',
   'pushes_unaccepted',
@@ -14,6 +14,11 @@ export const CONCERN_KINDS = [
   'clock_off',
   'open_files',
   'deliveries_unwritten',
+] as const
+
+/** What else is wrong than the parts that work for parcels: `check`, a metric or an event knows it as well. The gravest come first. */
+export const CONCERN_KINDS = [
+  ...URGENT,
   'certificate_expiring',
   'reload_failed',
   'polls_behind',
@@ -41,19 +46,9 @@ export interface Concern {
   readonly todo: readonly string[]
 }
 
-/** The concerns of which somebody must know at once. All others can wait until the morning. */
-const URGENT: readonly ConcernKind[] = [
-  'certificate_expired',
-  'keys_lost',
-  'pushes_unaccepted',
-  'role_missing',
-  'clock_off',
-  'open_files',
-  'deliveries_unwritten',
-]
-
+/** Whether it can wait until the morning. */
 export function canConcernWait(kind: ConcernKind): boolean {
-  return !URGENT.includes(kind)
+  return !URGENT.some((one) => one === kind)
 }
 
 /** Deliveries of an endpoint that neither fails nor is disabled. `oldestAtMs`: when the oldest waiting one was queued; null: none waits. */
@@ -87,6 +82,8 @@ export interface ConcernFacts {
   readonly pollDueAtMs: number | null
   /** Since when polls are made: not before the start, within quiet hours, or while they cannot be made for another reason that is told. */
   readonly pollsMadeFromMs: number
+  /** How many calls the carrier may get today, if all are made. Polls are then put off to the next day, so none is overdue. Null: some are left. */
+  readonly callsSpent: number | null
   readonly backlogs: readonly WorkingBacklog[]
   /** Null: the store takes what was sent. */
   readonly undelivered: Undelivered | null
@@ -289,7 +286,21 @@ function ofReload({ failedReload }: Pick<ConcernFacts, 'failedReload'>): readonl
   ]
 }
 
-function ofPolls({ pollDueAtMs, pollsMadeFromMs }: ConcernFacts, nowMs: number): readonly Found[] {
+function ofPolls({ pollDueAtMs, pollsMadeFromMs, callsSpent }: ConcernFacts, nowMs: number): readonly Found[] {
+  if (callsSpent !== null)
+    return [
+      {
+        kind: 'polls_behind',
+        title: "Today's calls to the carrier are used up",
+        sinceMs: null,
+        evidence: [
+          `All ${countText(callsSpent)} calls that upstream.callsPerDay allows in a day of UTC were made. Until the next one nothing is polled, and a parcel that the relay does not know gets 503.`,
+        ],
+        todo: [
+          'See who made them: GET /relay/tallies?kind=calls. Raise upstream.callsPerDay if the contract has room, or poll less often with poll.cadence.',
+        ],
+      },
+    ]
   // After a stop, or a night without polls, all are overdue, and the relay is making them up.
   if (pollDueAtMs === null || nowMs - Math.max(pollDueAtMs, pollsMadeFromMs) < POLL_LATE_MS) return []
   return [

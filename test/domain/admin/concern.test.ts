@@ -34,6 +34,7 @@ const FINE: ConcernFacts = {
   failedReload: null,
   refused: [{ cause: 'signature', count: 20, fromMs: NOW - 1000, untilMs: NOW }],
   lastPushAtMs: NOW - HOUR_MS,
+  callsSpent: null,
   replicas: [
     { roles: ['poller'], startedAtMs: 1, lastSeenAtMs: NOW - 9999 },
     { roles: ['janitor'], startedAtMs: 2, lastSeenAtMs: NOW },
@@ -93,6 +94,12 @@ test('what is urgent comes before failing endpoints, and what can wait after the
   const concerns = concernsOf({ ...FINE, ...TROUBLES.certificate_expired, ...TROUBLES.wal_grows }, NOW)
   const kinds = problemsOf({ ...WELL, concerns, pushes: { ...WELL.pushes, health: 'silent' } }).map(({ kind }: Problem) => kind)
   expect(kinds).toEqual(['certificate_expired', 'pushes_silent', 'wal_grows'])
+})
+
+test('used-up calls are a concern, because the polls that they put off are not overdue', () => {
+  const concerns = concernsOf({ ...FINE, callsSpent: 1200 }, NOW)
+  expect(concerns).toMatchObject([{ kind: 'polls_behind', title: "Today's calls to the carrier are used up" }])
+  expect(concerns[0]?.evidence[0]).toContain('All 1,200 calls')
 })
 
 test('polls that fell due in a stop or in quiet hours are no lag until an hour after that', () => {

@@ -63,6 +63,7 @@ const ALERTS: Readonly<Record<string, Told>> = {
   RelayCredentialsRefused: ['credentials_refused'],
   RelayCarrierFailing: ['carrier_failing'],
   RelayPollsBehind: ['polls_behind'],
+  RelayCallsSpent: ['polls_behind'],
   RelayEndpointFailing: ['endpoint_failing'],
   RelayEndpointDisabled: ['endpoint_disabled'],
   RelayEndpointBehind: ['endpoint_behind'],

@@ -4,6 +4,7 @@ const GAUGES: Awaited<ReturnType<MetricsPorts['gauges']>> = {
   commitQueue: 0,
   carrierQueue: 0,
   carrierCallsToday: 0,
+  carrierCallsPerDay: 50_000,
   carrierResting: 0,
   pollingQuiet: 0,
   carrierCredentialsRefused: 0,

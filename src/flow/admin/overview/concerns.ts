@@ -57,6 +57,7 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
     const { facts: looking } = known
     const { refused, pushes, replicas, clockDoubt } = seen
     const nowMs = clock.now()
+    const { budget } = seen.carrier
     const arePollsMade =
       seen.notReady.length === 0 && !['refused', 'failing'].includes(carrierStanding(seen.carrier).kind) && !ports.isQuiet(nowMs)
     if (!arePollsMade) lastPausedAtMs = nowMs
@@ -78,6 +79,7 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
         wal: ports.wal(),
         carrierAheadMs: clockDoubt === null ? ports.carrierAheadMs() : null,
         pollDueAtMs: facts.pollDueAtMs,
+        callsSpent: budget.callsToday < budget.callsPerDay ? null : budget.callsPerDay,
         pollsMadeFromMs: arePollsMade ? Math.max(startedAtMs, lastPausedAtMs, quietUntilMs(nowMs)) : nowMs,
         backups: seen.backupFailing === null ? facts.backups : null,
         retention: clockDoubt === null ? (await reads.retentionState()).last : null,

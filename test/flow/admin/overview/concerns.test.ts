@@ -42,6 +42,14 @@ test('a look that failed is not kept: the next call looks again', async () => {
   expect(looks).toBe(2)
 })
 
+test('the calls of a day that are all made are a concern until the next day', async () => {
+  const spent = (callsToday: number) => ({ ...WELL, carrier: { ...WELL.carrier, budget: { ...WELL.carrier.budget, callsToday } } })
+  const concerns = openConcerns()
+  const { callsPerDay } = WELL.carrier.budget
+  expect((await concerns(spent(callsPerDay))).map(({ kind }) => kind)).toEqual(['polls_behind'])
+  expect(await concerns(spent(callsPerDay - 1))).toEqual([])
+})
+
 /** A relay that starts with a parcel whose poll has been due for ten hours, so long before its clock shows 0. */
 function openLate(isQuiet: (nowMs: number) => boolean = () => false) {
   let nowMs = 0
