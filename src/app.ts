@@ -1,5 +1,5 @@
 import type { Config } from './config/config.ts'
-import type { ConcernFacts } from './domain/admin/concern.ts'
+import type { ConcernFacts } from './domain/admin/problems/concern.ts'
 import { createEndpointKeys } from './flow/delivery/endpoint-keys.ts'
 import { createLogDigest } from './flow/log-digest.ts'
 import { openPushHealthMonitor } from './flow/polling/push-health-monitor.ts'

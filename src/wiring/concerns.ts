@@ -1,8 +1,8 @@
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { judgeOpenFiles, type Verdict } from '../domain/admin/check.ts'
-import { type ConcernFacts, localConcerns } from '../domain/admin/concern.ts'
 import type { StorageState } from '../domain/admin/erasure.ts'
+import { type ConcernFacts, localConcerns } from '../domain/admin/problems/concern.ts'
 import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import { createConcerns } from '../flow/admin/overview/concerns.ts'
 import type { EndpointKeys } from '../flow/delivery/endpoint-keys.ts'
@@ -30,7 +30,7 @@ export interface ConcernsOptions {
   readonly undelivered: () => ConcernFacts['undelivered']
 }
 
-/** Assembles what finds the concerns (`domain/admin/concern.ts`). It judges as `check` does, but asks nobody. */
+/** Assembles what finds the concerns (`domain/admin/problems/concern.ts`). It judges as `check` does, but asks nobody. */
 export function openConcerns({ storage, carrier, certificates, atRest, endpointKeys, backups, settings, ...options }: ConcernsOptions) {
   const { clock, reads, disk, path, shared, replicas } = storage
   const keys = async (): Promise<Verdict> => {

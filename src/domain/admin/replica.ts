@@ -1,4 +1,4 @@
-import type { Concern } from './concern.ts'
+import type { Concern } from './problems/concern.ts'
 
 /** Work that only one replica may do at a time. The replica with the dispatcher role of an endpoint delivers to it. */
 export type Role = 'poller' | 'janitor' | `dispatcher/${string}`

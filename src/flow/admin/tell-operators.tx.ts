@@ -8,7 +8,7 @@ import {
   TOLD_SUBJECTS,
   tellQuarantined,
   tellUnderstood,
-} from '../../domain/admin/trouble.ts'
+} from '../../domain/admin/problems/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { notStoredSince } from '../../domain/ingest/refused-pushes.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'

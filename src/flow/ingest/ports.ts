@@ -1,5 +1,5 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
-import type { NewestPush } from '../../domain/admin/trouble.ts'
+import type { NewestPush } from '../../domain/admin/problems/trouble.ts'
 import type { BatchReport, Reprocessed } from '../../domain/history/recording.ts'
 import type {
   DismissedHeld,

@@ -1,4 +1,4 @@
-import { type Glance, isInTrouble, isWarning, MANY_QUARANTINED, problemsOf } from '../../domain/admin/verdict.ts'
+import { type Glance, isInTrouble, isWarning, MANY_QUARANTINED, problemsOf } from '../../domain/admin/problems/verdict.ts'
 import { counted, countText } from '../../domain/amounts.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import { pushStanding } from '../../domain/polling/push-standing.ts'

@@ -1,4 +1,4 @@
-import { CERTIFICATE_SUBJECTS, type Trouble } from '../../domain/admin/trouble.ts'
+import { CERTIFICATE_SUBJECTS, type Trouble } from '../../domain/admin/problems/trouble.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 

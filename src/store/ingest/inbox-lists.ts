@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import type { NewestPush } from '../../domain/admin/trouble.ts'
+import type { NewestPush } from '../../domain/admin/problems/trouble.ts'
 import { type BodyGlimpse, findFault, glimpseBody } from '../../domain/ingest/fault-in-body.ts'
 import type { HeldPage, HeldPush, InboxPage, InboxPush, InboxQuery, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Situation } from '../../../src/domain/admin/verdict.ts'
+import type { Situation } from '../../../src/domain/admin/problems/verdict.ts'
 import type { Past } from '../../../src/flow/admin/overview/overview.ts'
 import { carrierPage } from '../../../src/http/portal/carrier/carrier.page.ts'
 import { overviewPage } from '../../../src/http/portal/overview/overview.page.ts'

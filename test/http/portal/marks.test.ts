@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Glance } from '../../../src/domain/admin/verdict.ts'
+import type { Glance } from '../../../src/domain/admin/problems/verdict.ts'
 import { marksOf } from '../../../src/http/portal/marks.ts'
 import { WELL } from '../../support/portal/situation.ts'
 

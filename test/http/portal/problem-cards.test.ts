@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ConcernKind } from '../../../src/domain/admin/concern.ts'
-import type { Problem, Situation } from '../../../src/domain/admin/verdict.ts'
+import type { ConcernKind } from '../../../src/domain/admin/problems/concern.ts'
+import type { Problem, Situation } from '../../../src/domain/admin/problems/verdict.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { Past } from '../../../src/flow/admin/overview/overview.ts'
 import { charactersOf } from '../../../src/http/portal/html.ts'

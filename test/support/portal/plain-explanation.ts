@@ -1,4 +1,4 @@
-import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
+import { explainProblem } from '../../../src/domain/admin/problems/explain-problem.ts'
 import { plainText } from '../../../src/domain/words.ts'
 
 /** Explains a problem as a terminal shows it. */

@@ -5,8 +5,8 @@ import {
   concernsOfAll,
   POLL_LATE_MS,
   type WorkingBacklog,
-} from '../../../domain/admin/concern.ts'
-import type { Glance } from '../../../domain/admin/verdict.ts'
+} from '../../../domain/admin/problems/concern.ts'
+import type { Glance } from '../../../domain/admin/problems/verdict.ts'
 import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
 import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { Clock } from '../../ports.ts'

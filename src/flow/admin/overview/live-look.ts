@@ -1,4 +1,4 @@
-import { type Glance, problemsOf } from '../../../domain/admin/verdict.ts'
+import { type Glance, problemsOf } from '../../../domain/admin/problems/verdict.ts'
 import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
 import { isObject, member, readJson } from '../../../domain/json-body.ts'
 import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'

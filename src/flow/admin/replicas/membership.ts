@@ -1,4 +1,4 @@
-import type { Concern } from '../../../domain/admin/concern.ts'
+import type { Concern } from '../../../domain/admin/problems/concern.ts'
 import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../../domain/admin/replica.ts'
 import type { Log } from '../../ports.ts'
 import type { ReplicaConfig, ReplicaTable, Watermarks } from '../ports.ts'

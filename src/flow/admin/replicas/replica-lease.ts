@@ -1,4 +1,4 @@
-import type { Concern } from '../../../domain/admin/concern.ts'
+import type { Concern } from '../../../domain/admin/problems/concern.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 

@@ -1,4 +1,4 @@
-import type { Undelivered } from '../../../domain/admin/concern.ts'
+import type { Undelivered } from '../../../domain/admin/problems/concern.ts'
 import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { createFailureLog } from '../../failure-log.ts'

@@ -1,4 +1,4 @@
-import type { Undelivered } from '../../../domain/admin/concern.ts'
+import type { Undelivered } from '../../../domain/admin/problems/concern.ts'
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { Clock, Log, Meter } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'

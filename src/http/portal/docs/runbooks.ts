@@ -1,4 +1,4 @@
-import type { Problem } from '../../../domain/admin/verdict.ts'
+import type { Problem } from '../../../domain/admin/problems/verdict.ts'
 import { type Address, type AddressTag, link } from '../addresses.ts'
 import { html, type Markup } from '../html.ts'
 import type { ManualPage } from './manual.ts'

@@ -1,6 +1,6 @@
 import { refusesFromMs } from '../../../domain/admin/disk-room.ts'
-import { explainProblem } from '../../../domain/admin/explain-problem.ts'
-import { areOnlyMisunderstood, isWarning, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
+import { explainProblem } from '../../../domain/admin/problems/explain-problem.ts'
+import { areOnlyMisunderstood, isWarning, type Problem, type Situation } from '../../../domain/admin/problems/verdict.ts'
 import { counted } from '../../../domain/amounts.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview/overview.ts'

@@ -1,5 +1,5 @@
 import type { ClockDoubt } from '../../../domain/admin/clock-record.ts'
-import { explainClock } from '../../../domain/admin/explain-problem.ts'
+import { explainClock } from '../../../domain/admin/problems/explain-problem.ts'
 import { RETENTION_STAGES, type RetentionCounts, type RetentionStage } from '../../../domain/admin/retention.ts'
 import { RETENTION_TITLES } from '../../../domain/admin/retention-titles.ts'
 import { countText } from '../../../domain/amounts.ts'

@@ -1,5 +1,5 @@
+import { isInTrouble } from '../../../domain/admin/problems/verdict.ts'
 import { sumOf, type Tally } from '../../../domain/admin/tally.ts'
-import { isInTrouble } from '../../../domain/admin/verdict.ts'
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import type { SecretOrigin } from '../../../domain/delivery/endpoint-keys.ts'

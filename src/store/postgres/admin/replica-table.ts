@@ -1,7 +1,7 @@
 import pg, { type Pool, type PoolClient } from 'pg'
+import { decodeConcerns } from '../../../domain/admin/problems/told-concerns.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admin/replica.ts'
 import { dispatcherOf } from '../../../domain/admin/replica.ts'
-import { decodeConcerns } from '../../../domain/admin/told-concerns.ts'
 import type { ReplicaConfig, ReplicaTable } from '../../../flow/admin/ports.ts'
 import type { LessonTable } from '../../../flow/polling/ports.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { problemsOf } from '../../../src/domain/admin/verdict.ts'
-import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
-import { endpointState } from '../../support/delivery/endpoint-state.ts'
-import { explainPlainly } from '../../support/portal/plain-explanation.ts'
-import { WELL } from '../../support/portal/situation.ts'
+import { problemsOf } from '../../../../src/domain/admin/problems/verdict.ts'
+import { newHealth } from '../../../../src/domain/delivery/endpoint-health.ts'
+import { endpointState } from '../../../support/delivery/endpoint-state.ts'
+import { explainPlainly } from '../../../support/portal/plain-explanation.ts'
+import { WELL } from '../../../support/portal/situation.ts'
 
 const STATE = endpointState(
   { name: 'billing', url: 'http://billing/' },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { failed, ok, warning } from '../../../src/domain/admin/check.ts'
+import { failed, ok, warning } from '../../../../src/domain/admin/check.ts'
 import {
   CONCERN_KINDS,
   type Concern,
@@ -9,11 +9,11 @@ import {
   concernsOf,
   concernsOfAll,
   localConcerns,
-} from '../../../src/domain/admin/concern.ts'
-import { explainProblem } from '../../../src/domain/admin/explain-problem.ts'
-import { isWarning, type Problem, problemsOf } from '../../../src/domain/admin/verdict.ts'
-import { WELL } from '../../support/portal/situation.ts'
-import { DAY_MS } from '../../support/runner/constants.ts'
+} from '../../../../src/domain/admin/problems/concern.ts'
+import { explainProblem } from '../../../../src/domain/admin/problems/explain-problem.ts'
+import { isWarning, type Problem, problemsOf } from '../../../../src/domain/admin/problems/verdict.ts'
+import { WELL } from '../../../support/portal/situation.ts'
+import { DAY_MS } from '../../../support/runner/constants.ts'
 
 const NOW = 1_000 * DAY_MS
 const HOUR_MS = 3_600_000

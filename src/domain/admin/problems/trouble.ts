@@ -1,6 +1,6 @@
-import type { OperatorEvent } from '../delivery/operator-event.ts'
-import { isUnderstood } from '../history/observation.ts'
-import type { InboxPush } from '../ingest/inbox.ts'
+import type { OperatorEvent } from '../../delivery/operator-event.ts'
+import { isUnderstood } from '../../history/observation.ts'
+import type { InboxPush } from '../../ingest/inbox.ts'
 
 /** A problem that lasts, and of which operators were notified. */
 export interface Trouble {

@@ -1,4 +1,4 @@
-import type { Sentence } from '../words.ts'
+import type { Sentence } from '../../words.ts'
 
 /** What is wrong, and what an operator can do. */
 export interface Explanation {

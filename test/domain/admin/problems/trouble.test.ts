@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { type KnownQuarantine, QUARANTINE_SUBJECTS, tellQuarantined } from '../../../src/domain/admin/trouble.ts'
-import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
+import { type KnownQuarantine, QUARANTINE_SUBJECTS, tellQuarantined } from '../../../../src/domain/admin/problems/trouble.ts'
+import { HOUR_MS, MINUTE_MS } from '../../../support/runner/constants.ts'
 
 const NONE: KnownQuarantine = { troubles: [], told: [] }
 

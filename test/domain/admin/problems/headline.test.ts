@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { headlineOf } from '../../../src/domain/admin/headline.ts'
-import { problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
-import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
-import { endpointState } from '../../support/delivery/endpoint-state.ts'
-import { CARRIER } from '../../support/network/carrier-state.ts'
-import { WELL } from '../../support/portal/situation.ts'
+import { headlineOf } from '../../../../src/domain/admin/problems/headline.ts'
+import { problemsOf, type Situation } from '../../../../src/domain/admin/problems/verdict.ts'
+import { newHealth } from '../../../../src/domain/delivery/endpoint-health.ts'
+import { endpointState } from '../../../support/delivery/endpoint-state.ts'
+import { CARRIER } from '../../../support/network/carrier-state.ts'
+import { WELL } from '../../../support/portal/situation.ts'
 
 const NOW = 100_000
 const headline = (change: Partial<Situation>) => {

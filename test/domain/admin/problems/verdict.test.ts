@@ -7,13 +7,13 @@ import {
   pastSilenceOf,
   problemsOf,
   type Situation,
-} from '../../../src/domain/admin/verdict.ts'
-import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
-import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
-import { endpointState } from '../../support/delivery/endpoint-state.ts'
-import { CARRIER } from '../../support/network/carrier-state.ts'
-import { WELL } from '../../support/portal/situation.ts'
-import { DAY_MS } from '../../support/runner/constants.ts'
+} from '../../../../src/domain/admin/problems/verdict.ts'
+import { newHealth } from '../../../../src/domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../../../src/domain/delivery/endpoint-state.ts'
+import { endpointState } from '../../../support/delivery/endpoint-state.ts'
+import { CARRIER } from '../../../support/network/carrier-state.ts'
+import { WELL } from '../../../support/portal/situation.ts'
+import { DAY_MS } from '../../../support/runner/constants.ts'
 
 const fine = WELL
 const DISK = { freeBytes: 200, freeBytesMin: 100, totalBytes: 1000, storeBytes: 10, path: '/data/relay.db' }

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { CHECK_NAMES, type CheckName } from '../../../src/domain/admin/check.ts'
-import type { Problem } from '../../../src/domain/admin/verdict.ts'
-import { OPERATOR_EVENTS } from '../../../src/domain/delivery/operator-event.ts'
-import { RUNBOOKS } from '../../../src/http/portal/docs/runbooks.ts'
+import { CHECK_NAMES, type CheckName } from '../../../../src/domain/admin/check.ts'
+import type { Problem } from '../../../../src/domain/admin/problems/verdict.ts'
+import { OPERATOR_EVENTS } from '../../../../src/domain/delivery/operator-event.ts'
+import { RUNBOOKS } from '../../../../src/http/portal/docs/runbooks.ts'
 
 /** The kinds of problems of `status` and the overview page that tell the trouble, or a sentence why none does. */
 type Told = readonly Problem['kind'][] | string

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseStored } from '../json-body.ts'
+import { parseStored } from '../../json-body.ts'
 import { CONCERN_KINDS, type Concern } from './concern.ts'
 
 const concern = z.object({

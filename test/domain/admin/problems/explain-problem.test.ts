@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { explainPlainly } from '../../support/portal/plain-explanation.ts'
-import { WELL } from '../../support/portal/situation.ts'
+import { explainPlainly } from '../../../support/portal/plain-explanation.ts'
+import { WELL } from '../../../support/portal/situation.ts'
 
 const silent = {
   ...WELL,

@@ -1,4 +1,4 @@
-import type { RefusedPushes } from '../ingest/refused-pushes.ts'
+import type { RefusedPushes } from '../../ingest/refused-pushes.ts'
 
 /** How many missed pushes were noticed in the hour that begins at `fromMs`. */
 export interface MissedInHour {

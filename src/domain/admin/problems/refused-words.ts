@@ -1,5 +1,5 @@
-import { counted, countText } from '../amounts.ts'
-import type { RefusedPushes } from '../ingest/refused-pushes.ts'
+import { counted, countText } from '../../amounts.ts'
+import type { RefusedPushes } from '../../ingest/refused-pushes.ts'
 
 type Spell = Omit<RefusedPushes, 'cause'>
 

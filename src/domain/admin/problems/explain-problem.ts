@@ -1,13 +1,13 @@
-import { bytesText, counted, spanText } from '../amounts.ts'
-import { FAILING_MAX_MS } from '../delivery/delivery.ts'
-import { typedName } from '../delivery/endpoint.ts'
-import type { EndpointState } from '../delivery/endpoint-state.ts'
-import { extentOf, failureSentence, remedySentence, wordFailure } from '../delivery/failure-words.ts'
-import type { CarrierState } from '../polling/carrier-answer.ts'
-import { carrierRemedy, lastFailureText } from '../polling/carrier-failure-words.ts'
-import { agoWord, codeWord, type Sentence, timeWord } from '../words.ts'
-import type { ClockDoubt } from './clock-record.ts'
-import { type DiskRoom, isDiskFull } from './disk-room.ts'
+import { bytesText, counted, spanText } from '../../amounts.ts'
+import { FAILING_MAX_MS } from '../../delivery/delivery.ts'
+import { typedName } from '../../delivery/endpoint.ts'
+import type { EndpointState } from '../../delivery/endpoint-state.ts'
+import { extentOf, failureSentence, remedySentence, wordFailure } from '../../delivery/failure-words.ts'
+import type { CarrierState } from '../../polling/carrier-answer.ts'
+import { carrierRemedy, lastFailureText } from '../../polling/carrier-failure-words.ts'
+import { agoWord, codeWord, type Sentence, timeWord } from '../../words.ts'
+import type { ClockDoubt } from '../clock-record.ts'
+import { type DiskRoom, isDiskFull } from '../disk-room.ts'
 import {
   explainLoss,
   explainMisunderstood,

@@ -1,5 +1,5 @@
-import { typedName } from '../delivery/endpoint.ts'
-import type { EndpointState } from '../delivery/endpoint-state.ts'
+import { typedName } from '../../delivery/endpoint.ts'
+import type { EndpointState } from '../../delivery/endpoint-state.ts'
 import { isInTrouble } from './verdict.ts'
 
 /** Says in a few sentences that an endpoint is in trouble, and which command shows why. Null: it is not in trouble. */
