@@ -40,7 +40,7 @@ export interface UnstoredPorts {
 
 /** Keeps what could not be written to the store, and writes it as soon as it can be. */
 export interface Unstored {
-  /** Writes to the store now, or keeps it. Never rejects. */
+  /** Writes to the store now, or keeps it. A trouble that is kept already has begun only once. Never rejects. */
   write(what: Unwritten): Promise<void>
   /** Adds a part that keeps by itself what it could not write. `list` returns that, so that it is saved to the file with the rest. */
   add(list: () => readonly Unwritten[]): void
@@ -93,11 +93,8 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
       if (id === posting) return false
       writing = id
       try {
-        await writeTo(
-          write,
-          what,
-          kept.some((one) => one.id === id && one.isPosted),
-        )
+        const isPosted = kept.some((one) => one.id === id && one.isPosted)
+        await writeTo(write, what, isPosted)
         change(id, null)
         wake()
       } catch (err) {
@@ -127,14 +124,16 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
   }
 
   return {
-    write(what) {
+    async write(what) {
+      // Operators may know the beginning already: after a restart, the trouble is found once more.
+      if (what.kind === 'trouble' && kept.some((one) => isAbout(one.what, what.begun.subject))) return
       const atMs = clock.now()
       kept = [...kept, { what, id: `${eventOf(what)?.event.event ?? what.kind}_${atMs}_${numbers++}`, isPosted: false, failures: 0 }]
       if (kept.length > KEPT_MAX) {
         log.warn({ kind: kept[0]?.what.kind }, 'too much cannot be written to the store: the oldest is forgotten')
         kept = kept.slice(1)
       }
-      return inTurn(async () => void (await writeAll()))
+      await inTurn(async () => void (await writeAll()))
     },
     add: (list) => void lists.push(list),
     sinceMs: (subject) => kept.flatMap(({ what }) => (isAbout(what, subject) ? [what.begun.nowMs] : []))[0] ?? null,

@@ -178,6 +178,27 @@ test('what fails for another reason than the store holds up nothing, and is give
   expect([unstored.sinceMs('two'), lines.filter(({ level }) => level === 'error').length]).toEqual([null, 1])
 })
 
+test('a trouble that a restart finds again, before it could be stored, is told and stored once', async () => {
+  const { file } = fileOfItems()
+  const first = open({ file })
+  first.fail()
+  await first.unstored.write(trouble('disk full'))
+  for (let times = 0; times < 4; times++) await first.round()
+  expect(first.events()).toEqual(['disk_full'])
+  const next = open({ file })
+  next.fail()
+  await next.unstored.write(trouble('disk full'))
+  await next.unstored.write(reload('another event'))
+  for (let times = 0; times < 4; times++) await next.round()
+  expect(next.events()).toEqual(['reload_failed'])
+  next.now.failure = null
+  await next.round()
+  expect(next.stored).toEqual([
+    ['trouble', expect.objectContaining({ subject: 'disk full', isPosted: true })],
+    ['event', expect.objectContaining({ isPosted: true })],
+  ])
+})
+
 test('a trouble that is dropped is not stored any more', async () => {
   const { unstored, stored, now, round, fail } = open()
   fail()
