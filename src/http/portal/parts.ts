@@ -147,15 +147,17 @@ export function settingsList(rows: readonly (readonly [name: string, value: Part
   return html`<dl class="set">${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
 
+/** `label`: tells apart several buttons of the same name. */
 export function actionButton(
   to: Address,
   name: string,
   kind: 'main' | 'danger' | '' = '',
   fields: Readonly<Record<string, string>> = {},
+  label = name,
 ): Markup {
   return html`<form method="post" action="${to.path}">${Object.entries(fields).map(
     ([field, value]) => html`<input type="hidden" name="${field}" value="${value}">`,
-  )}<button class="btn ${kind}" type="submit">${name}</button></form>`
+  )}<button class="btn ${kind}" type="submit"${label === name ? null : html` aria-label="${label}"`}>${name}</button></form>`
 }
 
 /** The icons, to put once on each page. Each state has its own outline, so that people who do not see colours can tell states apart. */

@@ -8,7 +8,7 @@ import { buttonLink, link, withQuery } from '../addresses.ts'
 import { runbookLink } from '../docs/runbooks.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import type { Visit } from '../page-route.ts'
-import { icon } from '../parts.ts'
+import { actionButton, icon } from '../parts.ts'
 import { timeInSentence } from '../times.ts'
 import { sentenceOnPage } from '../words.ts'
 
@@ -58,7 +58,7 @@ function actsOf({ to }: Visit, situation: Situation, problem: Problem): Part {
   const { kind } = problem
   if (kind === 'endpoint_failing' || kind === 'endpoint_disabled') return actsOfWebhook({ to }, problem)
   if (kind === 'operator_unheard')
-    return html`${problem.state.disabled === null ? null : post(to`/events/enable`.path, 'Enable it')}${buttonLink(to`/events`, 'What happened')}`
+    return html`${problem.state.disabled === null ? null : actionButton(to`/events/enable`, 'Enable it')}${buttonLink(to`/events`, 'What happened')}`
   if (kind === 'backup_failing') return buttonLink(to`/backups`, 'Backups')
   const inbox = buttonLink(to`/inbox`, 'Open the inbox, by reason')
   if (kind === 'quarantined') return inbox
@@ -72,10 +72,6 @@ function actsOfWebhook(
   { kind, state }: { readonly kind: Problem['kind']; readonly state: EndpointState },
 ): Markup {
   const { id, name } = state.endpoint
-  const retry = kind === 'endpoint_failing' ? post(to`/webhooks/${id}/retry`.path, 'Retry now', `Retry now: ${name}`) : null
+  const retry = kind === 'endpoint_failing' ? actionButton(to`/webhooks/${id}/retry`, 'Retry now', '', {}, `Retry now: ${name}`) : null
   return html`${retry}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}${buttonLink(withQuery(to`/deliveries`, { endpoint: id }), 'Its deliveries')}`
-}
-
-function post(path: string, label: string, whole = label): Markup {
-  return html`<form method="post" action="${path}"><button class="btn" type="submit" aria-label="${whole}">${label}</button></form>`
 }
