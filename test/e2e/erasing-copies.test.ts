@@ -5,12 +5,16 @@ import { z } from 'zod'
 import { pushBody } from '../support/history/builders.ts'
 import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push } from '../support/relay/relay.ts'
+import { push, writeConfig } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { runRelay } from '../support/relay/relay-process.ts'
 import { commandsOf } from '../support/relay/run-command.ts'
-import { NOON } from '../support/runner/constants.ts'
+import { DAY_MS, NO_CARRIER, NOON } from '../support/runner/constants.ts'
+import { movableClock } from '../support/runner/movable-clock.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
-import { changeStoredRows } from '../support/store/stored-rows.ts'
+import { changeStoredRows, storedNumber } from '../support/store/stored-rows.ts'
+
+const PATIENCE = { timeout: 30_000, interval: 200 }
 
 const listed = z.object({ backups: z.array(z.string()), storage: z.literal('clean').or(z.literal('pending')) })
 
@@ -47,6 +51,43 @@ test('a backup that was begun after an erasure had ended does not hold the parce
   expect((await erase('GONE0001')).backups).toEqual(['before'])
   expect((await operate('DELETE', '/relay/parcels/GONE0001?dryRun=true')).body).toMatchObject({ backups: ['before'] })
   expect((await erase('GONE0002')).backups.toSorted()).toEqual(['after', 'before'])
+})
+
+test('a backup is named for what it holds, although the store has removed that by age', async () => {
+  const folder = temporaryFolder()
+  const clock = movableClock(folder)
+  const config = writeConfig(folder, NO_CARRIER, { backup: { directory: join(folder, 'backups') } })
+  await using relay = await runRelay(config, clock.env)
+  // Tokens expire when the clock is moved.
+  const operate = async (method: string, path: string, body?: object) => await (await operatorOf(relay))(method, path, body)
+  const pushOf = (id: string) => push(relay.publicUrl, pushBody({ trackingIds: [id], eventTime: new Date(clock.now()).toISOString() }))
+  const back = async (name: string) => {
+    await operate('POST', '/relay/backups', { name })
+    await expect.poll(async () => (await operate('GET', '/relay/backups')).body, PATIENCE).toMatchObject({ last: { name } })
+  }
+  const backupsOf = async (id: string) => listed.parse((await operate('DELETE', `/relay/parcels/${id}`)).body).backups.toSorted()
+  for (const id of ['GONE0001', 'GONE0002']) await pushOf(id)
+  await operate('DELETE', '/relay/parcels/GONE0001/watch')
+  await back('first-parcel')
+  expect(await backupsOf('GONE0002')).toEqual(['first-parcel'])
+  await push(relay.publicUrl, JSON.stringify({ trackingIds: ['GONE0002'] }))
+  await back('with-a-record')
+  expect((await operate('POST', '/relay/inbox/dismiss')).status).toBe(200)
+
+  const tidied = async (query: string) => {
+    await operate('POST', '/relay/retention')
+    return await storedNumber(join(folder, 'relay.db'), query)
+  }
+  // A pass notes which parcels there are, so that a later one knows their age.
+  await expect.poll(() => tidied('select max(parcel_id) from age_mark'), PATIENCE).toBeGreaterThan(0)
+  clock.pass(500 * DAY_MS)
+  await expect.poll(() => tidied("select count(*) from identifier where value = 'GONE0001'"), PATIENCE).toBe(0)
+  await expect.poll(() => tidied('select count(*) from inbox where parcel_id = 0'), PATIENCE).toBe(0)
+  await pushOf('GONE0001')
+  await pushOf('LAST0001')
+  expect(await backupsOf('LAST0001'), 'what was not recorded names another parcel').toEqual([])
+  expect(await backupsOf('GONE0001')).toEqual(['first-parcel', 'with-a-record'])
+  expect(await backupsOf('GONE0002')).toEqual(['first-parcel', 'with-a-record'])
 })
 
 test('a record that names an erased parcel, or that nobody can read, makes backups suspect again', async () => {

@@ -78,6 +78,8 @@ export interface ErasureTrace {
   readonly restoredAtMs: number | null
   /** The lowest id of the parcels. A backup that has given only lower ones was made before they were known. 0: that is not known. */
   readonly firstParcelId: number
+  /** The identifiers of the parcels. The store may have removed by age what a backup still holds under them. */
+  readonly names: ReadonlySet<string>
 }
 
 /**

@@ -231,7 +231,7 @@ export function openSqliteReader(path: string): ReadEngine {
 }
 
 /** The session compiles and prepares each statement only once: each of the two takes five times as long as running the statement. */
-function createSession(db: Database.Database): Session {
+export function createSession(db: Database.Database): Session {
   const prepared: { readonly run: Database.Statement<unknown[], unknown>; readonly compiled: SqliteStatement }[] = []
   function prepare(statement: Statement<never, unknown>) {
     const known = prepared[statement.id]

@@ -4,4 +4,4 @@ import { backupsWithout } from '../../store/sqlite/backups/backups-without.ts'
 import type { ComparingVerbs } from './hosted-backup-folder.ts'
 
 if (parentPort === null) throw new Error('this file runs only as the thread that compares backups')
-serveVerbs<ComparingVerbs>(parentPort, { without: async (request) => backupsWithout(request) })
+serveVerbs<ComparingVerbs>(parentPort, { without: backupsWithout })

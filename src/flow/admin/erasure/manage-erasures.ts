@@ -137,7 +137,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
       counts: addErased(erased.counts, searched.counts),
       unreadable: searched.unreadable,
       restoredAtMs: erased.store.restoredAtMs,
-      trace: isLate || searched.unreadable > 0 ? null : traceOf(erased, searched.counts),
+      trace: isLate || searched.unreadable > 0 ? null : traceOf(erased, searched.counts, known),
     }
   }
 
@@ -264,7 +264,11 @@ function mayBeLate(hasLeft: boolean, results: readonly ErasedIdentifier[], { cou
 }
 
 /** Null: there are too many identifiers to compare. */
-function traceOf({ results, store }: ErasedAll, { pushes, mentions }: SearchedRecords['counts']): ErasureTrace | null {
+function traceOf(
+  { results, store }: ErasedAll,
+  { pushes, mentions }: SearchedRecords['counts'],
+  names: ReadonlySet<string>,
+): ErasureTrace | null {
   if (results.length > TRACED_MAX) return null
   const tombstones = results.flatMap(({ marks, parcelId, erasedAtMs }) => {
     const [mark] = marks
@@ -272,7 +276,7 @@ function traceOf({ results, store }: ErasedAll, { pushes, mentions }: SearchedRe
   })
   // A push that was not recorded may have named a parcel before it was known.
   const firstParcelId = pushes + mentions > 0 ? 0 : Math.min(...tombstones.map(({ parcelId }) => parcelId))
-  return { ...store, tombstones, firstParcelId }
+  return { ...store, tombstones, firstParcelId, names }
 }
 
 interface ReadList {

@@ -1,24 +1,33 @@
 import Database from 'better-sqlite3'
-import { ERASURE_LINEAGE, type ErasureTrace, UNCLEAR } from '../../../domain/admin/erasure.ts'
+import { ERASURE_LINEAGE, type ErasureTrace, FIRST_MENTION, type MentionPlace, UNCLEAR } from '../../../domain/admin/erasure.ts'
 import { parseRestores } from '../../../domain/admin/restore.ts'
+import { searchFor } from '../../../domain/names-in-text.ts'
 import type { BackupComparison } from '../../../flow/admin/backups/backup-ports.ts'
+import { searchMentions } from '../../admin/erasure/mentions.ts'
+import type { Session } from '../../engine.ts'
 import { RESTORES } from '../../restores.ts'
 import { storageStateIn } from '../clean-storage.ts'
+import { createSession } from '../sqlite.ts'
 import { fileOf } from './backup-folder.ts'
 import { readManifest } from './manifest.ts'
 
+/** How many records are read at once. */
+const SEARCHED = 200
+
 /** Returns which backups are certainly without erased parcels. One that cannot be read is not. */
-export function backupsWithout({ directory, names, relayId, trace }: BackupComparison): readonly string[] {
-  return names.filter((name) => isWithout(fileOf(directory, name), relayId, trace))
+export async function backupsWithout({ directory, names, relayId, trace }: BackupComparison): Promise<readonly string[]> {
+  const without: string[] = []
+  for (const name of names) if (await isWithout(fileOf(directory, name), relayId, trace)) without.push(name)
+  return without
 }
 
-function isWithout(file: string, relayId: string, trace: ErasureTrace): boolean {
+async function isWithout(file: string, relayId: string, trace: ErasureTrace): Promise<boolean> {
   try {
     const db = new Database(file, { readonly: true, fileMustExist: true })
     try {
       // Before a restore other parcels had the same ids, and records may have come that the restored store lacks.
       if (readManifest(db)?.relayId !== relayId || restoredAtMs(db) !== trace.restoredAtMs) return false
-      return isFromBefore(db, trace) || isFromAfter(db, trace)
+      return (isFromBefore(db, trace) || isFromAfter(db, trace)) && !(await holds(db, trace.names))
     } finally {
       db.close()
     }
@@ -27,10 +36,27 @@ function isWithout(file: string, relayId: string, trace: ErasureTrace): boolean 
   }
 }
 
-/** Whether the backup was made before the parcels were known, and holds no push that may have named them. */
+/**
+ * Whether an earlier parcel in the backup has one of the identifiers, or a record may name one. The store itself may have removed both by age, so
+ * that nothing but the backup tells of them.
+ */
+async function holds(db: Database.Database, names: ReadonlySet<string>): Promise<boolean> {
+  const find = db.prepare<[string]>('select 1 from identifier where value = ?')
+  if ([...names].some((name) => find.get(name) !== undefined)) return true
+  const session: Session = { ...createSession(db), run: async () => ({ rows: 0 }), enqueueWrite: () => undefined }
+  const search = searchFor(names)
+  for (let place: MentionPlace | null = FIRST_MENTION; place !== null; ) {
+    const { searched } = await searchMentions(session, { search, place, limit: SEARCHED })
+    if (searched.found.length > 0 || searched.unreadable > 0) return true
+    place = searched.next
+  }
+  return false
+}
+
+/** Whether the backup was made before the parcels were known. */
 function isFromBefore(db: Database.Database, { firstParcelId }: ErasureTrace): boolean {
   const last = "select max(seq) from (select seq from sqlite_sequence where name = 'parcel' union all select max(id) from parcel)"
-  return numberIn(db, last) < firstParcelId && numberIn(db, 'select exists (select 1 from inbox where parcel_id = 0)') === 0
+  return numberIn(db, last) < firstParcelId
 }
 
 /** Whether the backup was made after everything about the parcels had been erased. */
