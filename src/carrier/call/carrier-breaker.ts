@@ -32,8 +32,8 @@ type Asked = Pick<Question, 'identifier' | 'ofNobody'>
 export interface CarrierBreaker {
   /** Runs `ask` unless the breaker is open. If `ask` returns null, the call was withdrawn, and counts neither as a failure nor as an answer. */
   guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
-  /** Counts a question that was asked to learn whether the carrier answers, though calls may pause. */
-  checked(question: Asked, outcome: StatusOutcome): void
+  /** Counts a question of an operator's, which is asked even while calls pause. It may be about the same parcel each time. */
+  checked(question: Omit<Question, 'priority'>, outcome: StatusOutcome): void
   /** Whether an outcome says something about the carrier: it is a failure, or `isAnswer`. */
   isTelling(outcome: StatusOutcome, ofNobody: boolean): boolean
   /** Checks whether the carrier answers at all, if that is in doubt. Call it every second or so. Never rejects. */
@@ -57,7 +57,7 @@ export interface CarrierBreakerPorts {
 export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker {
   const { clock, log, answeredBefore, isErased, random = Math.random } = ports
   let breaker = closedBreaker
-  let lastFailed: Question | null = null
+  let lastFailed: Omit<Question, 'priority'> | null = null
   let isChecking = false
   let checkedAtMs = Number.NEGATIVE_INFINITY
 
@@ -103,6 +103,12 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     }
   }
 
+  const count = (question: Omit<Question, 'priority'>, outcome: StatusOutcome | null, as: CallFailure['as']): void => {
+    if (outcome?.kind === 'unavailable' && outcome.conclusive) lastFailed = question
+    become(after(outcome, question, as))
+    if (isDoubtful(breaker, clock.monotonic())) void check(false)
+  }
+
   return {
     async guard(question, ask) {
       const { priority, identifier } = question
@@ -117,12 +123,10 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
         outcome = await ask()
         return outcome
       } finally {
-        if (outcome?.kind === 'unavailable' && outcome.conclusive) lastFailed = question
-        become(after(outcome, question, as))
-        if (isDoubtful(breaker, clock.monotonic())) void check(false)
+        count(question, outcome, as)
       }
     },
-    checked: (question, outcome) => become(after(outcome, question, 'check')),
+    checked: (question, outcome) => count(question, outcome, 'call'),
     isTelling,
     async lookAgain() {
       if (isCheckDue(breaker, clock.monotonic())) await check(true)

@@ -142,6 +142,33 @@ test('6.8: a history for an unknown number, or a 404 for a parcel, ends a row of
   }
 })
 
+test('6.8: checks that ask again about one parcel at fault make no outage of a carrier that answers', async () => {
+  for (const status of [500, 403]) {
+    const { url, asked } = await openCarrier({
+      status: ({ url: path = '' }, response) => json(response, path.includes(KNOWN) ? status : 200, goodBody),
+    })
+    const { carrier, move } = connect(url, { answeredBefore: async () => [KNOWN, 'OK000000001SE'] })
+    for (let times = 0; times < 30; times++) {
+      expect(await questionOf({ carrier })).toMatchObject({ state: 'failed' })
+      move(60_000)
+      await carrier.lookAgain()
+      expect(carrier.state().breaker.state).toBe('closed')
+    }
+    expect(asked.urls.some((path) => path.includes('OK'))).toBe(true)
+  }
+})
+
+test('6.8: a check that fails on a quiet relay makes the relay ask about others itself', async () => {
+  const { url } = await openCarrier({ status: (_request, response) => json(response, 500, '{}') })
+  const { carrier, move } = connect(url, { answeredBefore: async () => [KNOWN, 'OK000000001SE', 'OK000000002SE'] })
+  await questionOf({ carrier })
+  for (let times = 0; times < 2; times++) {
+    move(5000)
+    await carrier.lookAgain()
+  }
+  expect(carrier.state().breaker.state).toBe('open')
+})
+
 /** Opens a carrier that answers 404 to numbers that begin with ZZ and a history to those with OK, and refuses all others. */
 async function openRefusing() {
   const { url } = await openCarrier({
