@@ -142,7 +142,7 @@ test('6.8: a history for an unknown number, or a 404 for a parcel, ends a row of
   }
 })
 
-test('6.8: checks that ask again about one parcel at fault make no outage of a carrier that answers', async () => {
+test('6.8: checks of one parcel at fault make no outage of a carrier that answers others', async () => {
   for (const status of [500, 403]) {
     const { url, asked } = await openCarrier({
       status: ({ url: path = '' }, response) => json(response, path.includes(KNOWN) ? status : 200, goodBody),
