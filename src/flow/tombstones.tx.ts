@@ -13,8 +13,12 @@ export async function findTombstones(
   return new Map(found.map(({ mark, ...tombstone }) => [byMark.get(mark) ?? '', tombstone]))
 }
 
-/** Saves tombstones for identifiers. A missing key is a bug, because the key is made before anything is erased. */
+/**
+ * Saves tombstones for identifiers, in one order, so that two transactions cannot wait for each other. A missing key is a bug, because the key is
+ * made before anything is erased.
+ */
 export function addTombstones(tx: Pick<WriteTx, 'addTombstones'>, key: Uint8Array | null, names: readonly ErasedName[]): void {
   if (key === null) throw new Error('identifiers are erased without a key for their tombstones')
-  tx.addTombstones(names.map(({ value, parcelId, erasedAtMs }) => ({ mark: markOf(key, value), parcelId, erasedAtMs })))
+  const marked = names.map(({ value, parcelId, erasedAtMs }) => ({ mark: markOf(key, value), parcelId, erasedAtMs }))
+  tx.addTombstones(marked.sort((a, b) => (a.mark < b.mark ? -1 : 1)))
 }

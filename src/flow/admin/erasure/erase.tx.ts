@@ -127,6 +127,8 @@ async function erase(
   const parcelOf = new Map((await tx.holdParcelsOf(values)).map(({ value, parcelId }) => [value, parcelId]))
   const held = [...new Set(parcelOf.values())].sort((a, b) => a - b)
   const erased = await tx.eraseParcels(held, values)
+  // Waits for an order at another replica that names the same identifiers. It holds them also if they have no parcel.
+  tx.addUnfinished(values)
   const buried = await findTombstones(tx, key, values)
   const alone = values.filter((value) => !parcelOf.has(value) && !buried.has(value))
   addTombstones(
@@ -135,7 +137,7 @@ async function erase(
     [...erased.names, ...alone.map((value) => ({ value, parcelId: NO_PARCEL }))].map((name) => ({ ...name, erasedAtMs: nowMs })),
   )
   const namesOf = Map.groupBy(erased.names, ({ parcelId }) => parcelId)
-  tx.addUnfinished([...new Set([...values, ...erased.names.map(({ value }) => value)])])
+  tx.addUnfinished(erased.names.map(({ value }) => value))
   const results = identifiers.map((identifier): ErasedIdentifier => {
     const wasErased = buried.get(identifier)
     if (wasErased !== undefined && !parcelOf.has(identifier))

@@ -222,14 +222,20 @@ async function findKnown(
   identifiers: readonly string[],
 ): Promise<ReadonlySet<string>> {
   const known = new Set<string>()
-  for (let at = 0; at < identifiers.length; at += LOOKED_UP)
-    for (const value of await write.findErasable({ identifiers: identifiers.slice(at, at + LOOKED_UP) })) known.add(value)
-  const others = identifiers.filter((value) => !known.has(value))
+  const lookUp = async (values: readonly string[]) => {
+    for (let at = 0; at < values.length; at += LOOKED_UP)
+      for (const value of await write.findErasable({ identifiers: values.slice(at, at + LOOKED_UP) })) known.add(value)
+    return values.filter((value) => !known.has(value))
+  }
+  const others = await lookUp(identifiers)
   if (others.length === 0) return known
   const { found } = await searchRecords((page) => write.searchMentions({ ...page, identifiers: others, dryRun: true }), {
     onlyPushes: true,
   })
-  return new Set([...known, ...found])
+  for (const value of found) known.add(value)
+  // Another order may have erased the pushes that name them meanwhile.
+  await lookUp(others.filter((value) => !known.has(value)))
+  return known
 }
 
 type ErasedAll = Omit<Found, 'unreadable' | 'trace' | 'restoredAtMs'> & Pick<ErasedParcels, 'store'> & { readonly names: readonly string[] }
