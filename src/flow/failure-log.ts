@@ -1,4 +1,4 @@
-import type { Clock, Log } from './ports.ts'
+import type { Part, Relay } from './relay.ts'
 
 /** Logs failures that may come many times a second while something is broken. */
 export interface FailureLog {
@@ -12,7 +12,7 @@ export interface FailureLog {
 const EVERY_MS = 10_000
 const KINDS_MAX = 100
 
-export function createFailureLog({ log, clock }: { readonly log: Log; readonly clock: Pick<Clock, 'monotonic'> }): FailureLog {
+export function createFailureLog({ log, clock }: Pick<Relay, 'log'> & Part<'clock', 'monotonic'>): FailureLog {
   const loggedAtMs = new Map<string, number>()
   return {
     add(level, fields, message) {

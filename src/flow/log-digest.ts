@@ -1,4 +1,4 @@
-import type { Clock, Log } from './ports.ts'
+import type { Part, Relay } from './relay.ts'
 
 /** Logs the first event of a kind at once, counts later events, and logs their count once a minute. */
 export interface LogDigest {
@@ -26,7 +26,7 @@ interface Counted {
   readonly sinceMs: number
 }
 
-export function createLogDigest({ log, clock }: { readonly log: Pick<Log, 'warn'>; readonly clock: Clock }): LogDigest {
+export function createLogDigest({ log, clock }: Pick<Relay, 'clock'> & Part<'log', 'warn'>): LogDigest {
   const counted = new Map<string, Counted>()
 
   function flushOne(message: string, { count, causes, sinceMs }: Counted): void {

@@ -1,7 +1,6 @@
 import { type FormerOrder, type SentForm, SHOWN_AGAIN_MS } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Clock } from '../ports.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { Part, Reads } from '../relay.ts'
 
 export interface Giving<Answer> {
   /** Carries out the order. Its transaction stores the form, and fails if the form has given an order before. */
@@ -19,13 +18,7 @@ export type GiveOnce<Answer> = (form: SentForm, giving: Giving<Answer>) => Promi
  * Lets a form give its order once, however often it is sent, and to whichever replica. A repetition waits for the order and gets the same
  * answer.
  */
-export function createGiveOnce<Answer>({
-  reads,
-  clock,
-}: {
-  readonly reads: Pick<ReadSide, 'findFormerOrder'>
-  readonly clock: Pick<Clock, 'now'>
-}): GiveOnce<Answer> {
+export function createGiveOnce<Answer>({ reads, clock }: Part<'clock', 'now'> & Reads<'findFormerOrder'>): GiveOnce<Answer> {
   const underWay = new Map<string, { readonly fields: string; readonly answer: Promise<Answer> }>()
 
   return async (form, giving) => {

@@ -2,8 +2,7 @@ import type { ActionName, Actor, OperatorAction } from '../../domain/admin/opera
 import type { Replica } from '../../domain/admin/replica.ts'
 import { parseTokenRotation, type TokenKeys } from '../../domain/admin/token-keys.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Clock } from '../ports.ts'
-import type { AdminWrites } from './ports.ts'
+import type { Relay, Writes } from '../relay.ts'
 
 export interface ResealReport {
   /** The name of the key that encrypts: the first of `secrets.atRestKeys`, or the key in the key file. */
@@ -22,8 +21,7 @@ export interface SealedCounts {
   readonly outdated: number
 }
 
-export interface ManageSecretsPorts {
-  readonly write: Pick<AdminWrites, 'rotateTokenKeys' | 'recordAction'>
+export interface ManageSecretsPorts extends Pick<Relay, 'clock'>, Writes<'rotateTokenKeys' | 'recordAction'> {
   readonly reseal: () => Promise<Omit<ResealReport, 'key'>>
   readonly countSealed: () => Promise<SealedCounts>
   /** Returns the name of the first at-rest key. Throws if this key cannot be read or made. */
@@ -31,7 +29,6 @@ export interface ManageSecretsPorts {
   readonly listReplicas: () => Promise<readonly Pick<Replica, 'name' | 'atRestKeys'>[]>
   /** Makes this process use new keys for the tokens that apps get. */
   readonly useTokenKeys: (keys: TokenKeys) => void
-  readonly clock: Pick<Clock, 'now'>
 }
 
 export interface ManageSecretsOptions {

@@ -4,8 +4,7 @@ import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
 import { CERTIFICATE_SUBJECTS, DISK_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/problems/trouble.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import { failureCode } from '../../domain/polling/carrier-failure-words.ts'
-import type { Clock, Log } from '../ports.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Relay, Writes } from '../relay.ts'
 import type { Unstored } from './unstored.ts'
 
 export interface ShownCertificate {
@@ -13,8 +12,7 @@ export interface ShownCertificate {
   readonly untilMs: number
 }
 
-export interface TroubleWatchPorts {
-  readonly write: Pick<WriteSide, 'endTrouble' | 'lookAtClock'>
+export interface TroubleWatchPorts extends Pick<Relay, 'clock' | 'log'>, Writes<'endTrouble' | 'lookAtClock'> {
   readonly unstored: Pick<Unstored, 'write' | 'sinceMs' | 'drop'>
   readonly otherClocks: () => OtherClocks
   readonly carrier: () => CarrierState
@@ -29,8 +27,6 @@ export interface TroubleWatchPorts {
   }
   /** Whether this replica is the poller, the only one that judges the carrier. */
   readonly isPoller: () => boolean
-  readonly clock: Clock
-  readonly log: Pick<Log, 'debug' | 'warn' | 'info'>
   /** Called when an operator event was queued. */
   readonly wake: () => void
 }

@@ -1,7 +1,8 @@
 import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { AppError, isStorageFailure } from '../../domain/errors.ts'
-import type { Clock, Log, PostOperator } from '../ports.ts'
+import type { Log, PostOperator } from '../ports.ts'
+import type { Part, Writes } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { BackupEnd } from './ports.ts'
 
@@ -28,12 +29,12 @@ export interface UnstoredItems {
   write(items: readonly Kept[]): Promise<void>
 }
 
-export interface UnstoredPorts {
-  readonly write: Pick<WriteSide, 'beginTrouble' | 'recordOperatorEvent' | 'endBackup' | 'saveRefused' | 'addTallies'>
+export interface UnstoredPorts
+  extends Part<'clock', 'now'>,
+    Part<'log', 'debug' | 'info' | 'warn' | 'error'>,
+    Writes<'beginTrouble' | 'recordOperatorEvent' | 'endBackup' | 'saveRefused' | 'addTallies'> {
   /** Null: the store is on a server, so that there is no folder of the store. */
   readonly file: UnstoredItems | null
-  readonly clock: Pick<Clock, 'now'>
-  readonly log: Pick<Log, 'debug' | 'info' | 'warn' | 'error'>
   /** Called when an operator event may have been queued. */
   readonly wake: () => void
 }

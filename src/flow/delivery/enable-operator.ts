@@ -1,14 +1,10 @@
 import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Part, Reads, Writes } from '../relay.ts'
 
-export interface EnableOperatorPorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
-  readonly write: Pick<WriteSide, 'changeEndpoint'>
-  readonly clock: Pick<Clock, 'now'>
+export interface EnableOperatorPorts extends Part<'clock', 'now'>, Reads<'listEndpoints'>, Writes<'changeEndpoint'> {
   /** Called after the endpoint for operator events was enabled. */
   readonly review: () => void
 }

@@ -1,6 +1,5 @@
 import { conditionOf, type EndpointCondition, type EndpointState, NO_BACKLOG } from '../../domain/delivery/endpoint-state.ts'
-import type { Clock } from '../ports.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { Part, Reads } from '../relay.ts'
 
 /** The gauges of one endpoint, or the sums of the gauges of several. */
 export interface EndpointGauge {
@@ -23,7 +22,7 @@ export interface GaugeNames {
 
 /** Reads the gauges of the first endpoints, and the sums of all others, so that every waiting delivery is counted. */
 export async function readEndpointGauges(
-  { reads, clock }: { readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklogs'>; readonly clock: Pick<Clock, 'now'> },
+  { reads, clock }: Part<'clock', 'now'> & Reads<'listEndpoints' | 'countBacklogs'>,
   { max, others }: GaugeNames,
 ): Promise<readonly EndpointGauge[]> {
   const gauges = new Map<string, EndpointGauge>()

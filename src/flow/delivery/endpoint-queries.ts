@@ -2,17 +2,16 @@ import type { DamagedEndpoint } from '../../domain/delivery/endpoint.ts'
 import { keysAt, type SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import { type EndpointSearch, type EndpointState, searchEndpoints } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Clock } from '../ports.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { Part, Reads } from '../relay.ts'
 import type { SignerOf } from './dispatching/send-delivery.ts'
 import { type EndpointView, type InspectedEndpoint, inspectEndpoint, viewEndpoints } from './endpoint-view.ts'
 
-export interface EndpointQueriesPorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDamagedEndpoints' | 'countBacklogs' | 'hasProbe' | 'lastFailures' | 'listFailures'>
+export interface EndpointQueriesPorts
+  extends Part<'clock', 'now'>,
+    Reads<'listEndpoints' | 'listDamagedEndpoints' | 'countBacklogs' | 'hasProbe' | 'lastFailures' | 'listFailures'> {
   readonly signerOf: SignerOf
   /** Where the config takes the key of an endpoint from; null: the key is not in the config, or is written there as text. */
   readonly keyOriginOf: (state: EndpointState) => SecretOrigin | null
-  readonly clock: Pick<Clock, 'now'>
 }
 
 /** A page of the endpoints that a search found. */

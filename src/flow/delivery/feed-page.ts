@@ -2,7 +2,7 @@ import type { FeedGap } from '../../domain/admin/restore.ts'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { encodeFeedItem } from '../../domain/delivery/feed-event.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { Reads } from '../relay.ts'
 
 export interface FeedPage {
   readonly events: readonly EncodedEvent[]
@@ -29,8 +29,7 @@ export interface PageRequest {
   readonly inStep: boolean
 }
 
-export interface FeedPagePorts {
-  readonly reads: Pick<ReadSide, 'readFeed'>
+export interface FeedPagePorts extends Reads<'readFeed'> {
   /** The sequences that restores of the store have skipped; absent: no sequences. */
   readonly gaps?: readonly FeedGap[]
   /** Lets all other waiting work run first. */

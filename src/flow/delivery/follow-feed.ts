@@ -1,12 +1,11 @@
-import type { Clock } from '../ports.ts'
+import type { Part } from '../relay.ts'
 import type { FeedPage, PageRequest } from './feed-page.ts'
 import type { FeedTail } from './feed-tail.ts'
 import type { FeedSignal } from './ports.ts'
 
-export interface FollowFeedPorts {
+export interface FollowFeedPorts extends Part<'clock', 'monotonic'> {
   readonly tail: FeedTail
   readonly signal: FeedSignal
-  readonly clock: Pick<Clock, 'monotonic'>
   /** Resolves when the reader may continue. If many readers wake at once, only some may continue at a time. */
   readonly spread: () => Promise<void>
 }

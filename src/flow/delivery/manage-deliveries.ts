@@ -17,21 +17,16 @@ import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
 import { parseReplayOrder, parseReplayTarget, type ReplayOrder } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
-import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
-import type { ReadSide } from '../read-side.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Reads, Relay, Writes } from '../relay.ts'
 import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
 import { explainNone } from './explain-none.ts'
 import { createReplays } from './replays.ts'
 
-export interface ManageDeliveriesPorts {
-  readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'>
-  readonly reads: Pick<
-    ReadSide,
-    'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findQueued' | 'readFeed' | 'findParcel'
-  >
-  readonly clock: Clock
+export interface ManageDeliveriesPorts
+  extends Pick<Relay, 'clock'>,
+    Reads<'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findQueued' | 'readFeed' | 'findParcel'>,
+    Writes<'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'> {
   /** Called when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
   /** Does the same as `review`. Resolves at the end of a dispatch round that began after this call. */

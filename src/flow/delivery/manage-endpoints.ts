@@ -9,8 +9,8 @@ import { isShownKey, shownKey, shownTest } from '../../domain/delivery/shown-aga
 import { encodeTestEvent } from '../../domain/delivery/test-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
-import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
+import type { Relay, Writes } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'
 import { checkHeaders, checkStandardKey, checkStandardKeys, checkUrl, type EndpointRules, sealHeaders } from './check-endpoint.ts'
 import type { RouteOf, SignerOf } from './dispatching/send-delivery.ts'
@@ -22,11 +22,10 @@ import { sendTest } from './send-test.ts'
 import { explainStart } from './start-position.tx.ts'
 import type { Vault } from './vault.ts'
 
-export interface ManageEndpointsPorts extends EndpointRules {
-  readonly write: Pick<
-    WriteSide,
-    'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint' | 'recordAction'
-  >
+export interface ManageEndpointsPorts
+  extends EndpointRules,
+    Pick<Relay, 'clock'>,
+    Writes<'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint' | 'recordAction'> {
   readonly reads: EndpointQueriesPorts['reads'] & Pick<ReadSide, 'listStatuses' | 'listEventValues'>
   readonly vault: Vault
   readonly sender: DeliverySender
@@ -35,7 +34,6 @@ export interface ManageEndpointsPorts extends EndpointRules {
   readonly keyOriginOf: EndpointQueriesPorts['keyOriginOf']
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
-  readonly clock: Clock
   /** Called when the endpoints have changed, so that nothing is sent with their old settings. */
   readonly review: () => void
 }

@@ -1,11 +1,9 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { Clock, PostOperator } from '../ports.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { PostOperator } from '../ports.ts'
+import type { Reads, Relay } from '../relay.ts'
 import { type SendOncePorts, sendOnce } from './send-test.ts'
 
-export interface PostOperatorPorts extends SendOncePorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
-  readonly clock: Clock
+export interface PostOperatorPorts extends SendOncePorts, Pick<Relay, 'clock'>, Reads<'listEndpoints'> {
   /** Whether this replica delivers to an endpoint now. */
   readonly delivers: (endpointId: string) => boolean
 }

@@ -2,17 +2,12 @@ import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { EndedReplay, ReplayedBatch } from '../../domain/delivery/delivery-list.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Clock } from '../ports.ts'
-import type { ReadSide } from '../read-side.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Reads, Relay, Writes } from '../relay.ts'
 
 /** Small, because a push that arrives during a replay waits for up to one batch. */
 export const REPLAY_BATCH_SIZE = 100
 
-export interface ReplaysPorts {
-  readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved'>
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
-  readonly clock: Pick<Clock, 'now'>
+export interface ReplaysPorts extends Pick<Relay, 'clock'>, Reads<'listEndpoints'>, Writes<'replayDeliveries' | 'cancelRemoved'> {
   /** Called when the order of waiting deliveries may have changed. */
   readonly review: () => void
   /** Runs work that delays pushes, one piece at a time, with rests in between. */

@@ -1,13 +1,10 @@
 import { sealedTexts } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { ReadSide } from '../read-side.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Reads, Writes } from '../relay.ts'
 import type { Vault } from './vault.ts'
 
-export interface ResealEndpointsPorts {
+export interface ResealEndpointsPorts extends Reads<'listEndpoints'>, Writes<'resealEndpoint'> {
   readonly vault: Vault
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
-  readonly write: Pick<WriteSide, 'resealEndpoint'>
 }
 
 export interface Resealed {
@@ -19,9 +16,8 @@ export interface Resealed {
   readonly unreadable: readonly string[]
 }
 
-export interface CountSealedPorts {
+export interface CountSealedPorts extends Reads<'listEndpoints'> {
   readonly vault: Pick<Vault, 'isCurrent'>
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
   /** Reads the sealed key of the tombstones; null: there is none. */
   readonly tombstoneKey: () => Promise<string | null>
 }

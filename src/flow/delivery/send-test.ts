@@ -1,15 +1,14 @@
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { Clock } from '../ports.ts'
+import type { Relay } from '../relay.ts'
 import type { OperatorMessageOf, RouteOf, SignerOf } from './dispatching/send-delivery.ts'
 import type { DeliverySender } from './ports.ts'
 
-export interface SendOncePorts {
+export interface SendOncePorts extends Pick<Relay, 'clock'> {
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
   readonly operatorMessage?: OperatorMessageOf | undefined
-  readonly clock: Pick<Clock, 'now'>
 }
 
 /** Makes one attempt to send these bytes to an endpoint, marked as a test, with the endpoint's current settings. Stores nothing. */

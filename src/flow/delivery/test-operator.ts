@@ -2,14 +2,11 @@ import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { encodeOperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { shownTest } from '../../domain/delivery/shown-again.ts'
-import type { ReadSide } from '../read-side.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Reads, Writes } from '../relay.ts'
 import { type EnableOperator, operatorState } from './enable-operator.ts'
 import { type SendOncePorts, sendTest } from './send-test.ts'
 
-export interface TestOperatorPorts extends SendOncePorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
-  readonly write: Pick<WriteSide, 'recordAction'>
+export interface TestOperatorPorts extends SendOncePorts, Reads<'listEndpoints'>, Writes<'recordAction'> {
   readonly enable: EnableOperator['enable']
 }
 

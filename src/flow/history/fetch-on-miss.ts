@@ -2,7 +2,8 @@ import { AppError } from '../../domain/errors.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
 import { type Rest, restAfter } from '../../domain/polling/question-rest.ts'
-import type { Clock, Log, Memory } from '../ports.ts'
+import type { Memory } from '../ports.ts'
+import type { Relay } from '../relay.ts'
 import { createSingleFlight } from '../single-flight.ts'
 import { type SpentUntil, spentNote } from '../spent-note.ts'
 import type { Freshness, ParsedQuestion } from './answer.ts'
@@ -14,7 +15,7 @@ export interface Pause {
   readonly freshness: Freshness
 }
 
-export interface FetchOnMissPorts {
+export interface FetchOnMissPorts extends Pick<Relay, 'log' | 'clock'> {
   /**
    * Until when the relay does not ask again about an identifier that the carrier does not know. Monotonic milliseconds, because a wall clock
    * may be put back.
@@ -31,8 +32,6 @@ export interface FetchOnMissPorts {
   readonly erasedAtMs: (identifier: string) => Promise<number | null>
   /** Absent: it is not known whether the day's calls to the carrier are used up. */
   readonly spentUntilMs?: SpentUntil
-  readonly log: Log
-  readonly clock: Clock
 }
 
 export interface FetchOnMissOptions {

@@ -4,10 +4,9 @@ import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording.ts'
 import { isUnusable } from '../../domain/polling/carrier-answer.ts'
 import type { Carrier } from '../ports.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { Reads, Writes } from '../relay.ts'
 import { alone, type Flight, type SharedFlight } from '../shared-flight.ts'
 import { createSingleFlight } from '../single-flight.ts'
-import type { WriteSide } from '../write-side.ts'
 
 /** The result of asking the carrier on behalf of an app. */
 export type FetchOutcome =
@@ -20,11 +19,9 @@ export type FetchOutcome =
    */
   | { readonly kind: 'unusable'; readonly retryAfterMs: number }
 
-export interface FetchOncePorts {
+export interface FetchOncePorts extends Reads<'findParcel'>, Writes<'noteLanguageAsked' | 'noteNotPollable'> {
   readonly carrier: Pick<Carrier, 'fetchAll'>
   readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
-  readonly reads: Pick<ReadSide, 'findParcel'>
-  readonly write: Pick<WriteSide, 'noteLanguageAsked' | 'noteNotPollable'>
   /** Makes one call for all replicas that ask the same question at the same time; absent: there are no other replicas. */
   readonly together?: SharedFlight
 }

@@ -7,17 +7,16 @@ import type { Snapshot } from '../../domain/history/snapshot.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
-import type { Log } from '../ports.ts'
+import type { Part } from '../relay.ts'
 import { addTombstones } from '../tombstones.tx.ts'
 import type { Transactions, WriteStore, WriteTx } from '../write-store.ts'
 import { type LoadTx, loadBatch, loadNeeds } from './load-batch.tx.ts'
 
 export type RecordTx = LoadTx & Pick<WriteTx, 'addTombstones' | 'applyChanges' | 'countQuarantine'>
 
-export interface RecordPorts {
+export interface RecordPorts extends Part<'log', 'error'> {
   readonly store: Transactions<RecordTx> & Pick<WriteStore, 'isStorageFailure'>
   readonly clock: { now(): number; monotonic(): number }
-  readonly log: Pick<Log, 'error'>
   readonly model: () => CadenceModel
   readonly learn: (sample: ScanSample) => void
   /** Null: nothing was ever erased. */

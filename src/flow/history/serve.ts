@@ -2,8 +2,8 @@ import { AppError } from '../../domain/errors.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
-import type { Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
+import type { Part } from '../relay.ts'
 import { type SpentUntil, spentNote } from '../spent-note.ts'
 import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, type ParsedQuestion, parseQuestion, presentServed, type Question, type Served } from './answer.ts'
@@ -11,11 +11,10 @@ import { type Asked, createFetchKnown, createFetchUnknown, type FetchOnMissOptio
 import { createFetchOnce, type FetchOnce, type FetchOncePorts } from './fetch-once.ts'
 import type { AnswerCache, CachedAnswer } from './ports.ts'
 
-export interface ServePorts extends FetchOncePorts, FetchOnMissPorts {
+export interface ServePorts extends FetchOncePorts, FetchOnMissPorts, Part<'meter', 'served'> {
   readonly reads: Pick<ReadSide, 'findParcel' | 'parcelVersion'>
   readonly write: Pick<WriteSide, 'watch' | 'noteLanguageAsked' | 'noteNotPollable'>
   readonly cache: AnswerCache
-  readonly meter: Pick<Meter, 'served'>
 }
 
 export interface ServeOptions extends FetchOnMissOptions {

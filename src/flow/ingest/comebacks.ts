@@ -1,4 +1,4 @@
-import type { Clock } from '../ports.ts'
+import type { Part } from '../relay.ts'
 
 /** Remembers the pushes that could not be stored, and notices when they come again. */
 export interface Comebacks {
@@ -13,10 +13,9 @@ const KEPT_MAX = 20_000
 /** A refused push that comes again later than this is not noticed. */
 const KEPT_MS = 24 * 3_600_000
 
-export interface ComebackPorts {
+export interface ComebackPorts extends Part<'clock', 'monotonic'> {
   /** Called when a push is refused for the first time, and when a refused push has come again and was stored. */
   readonly tell: (what: 'first' | 'again') => void
-  readonly clock: Pick<Clock, 'monotonic'>
 }
 
 /** Recognizes a push by its signature, because the same bytes always have the same signature. */

@@ -1,7 +1,6 @@
-import type { Log } from '../ports.ts'
+import type { Part } from '../relay.ts'
 
-export interface ExpiredPushesPorts {
-  readonly log: Pick<Log, 'warn'>
+export interface ExpiredPushesPorts extends Part<'log', 'warn'> {
   /** Monotonic milliseconds. */
   readonly monotonic: () => number
 }

@@ -1,10 +1,8 @@
 import type { NamedKey } from '../../domain/ingest/mismatch/key-variants.ts'
 import { explainRefusal, type Refusal, type RefusedPush } from '../../domain/ingest/refusal.ts'
-import type { Clock, Log } from '../ports.ts'
+import type { Part, Relay } from '../relay.ts'
 
-export interface RefusalSamplesPorts {
-  readonly clock: Clock
-  readonly log: Pick<Log, 'warn'>
+export interface RefusalSamplesPorts extends Pick<Relay, 'clock'>, Part<'log', 'warn'> {
   /** Lets all other waiting work run first. */
   readonly yieldToOthers: () => Promise<unknown>
   readonly explained: (refusal: Refusal) => void

@@ -5,7 +5,7 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { type ParseEvent, parsePush } from '../../domain/ingest/parse-push.ts'
 import type { RefusedPush } from '../../domain/ingest/refusal.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
-import type { Clock, Meter } from '../ports.ts'
+import type { Part, Relay } from '../relay.ts'
 import type { Comebacks } from './comebacks.ts'
 import type { RefusalSamples } from './explain-refusals.ts'
 
@@ -19,15 +19,13 @@ interface PushRequest {
   readonly origin: () => Pick<RefusedPush, 'address' | 'header'>
 }
 
-export interface ReceivePorts {
+export interface ReceivePorts extends Pick<Relay, 'clock'>, Part<'meter', 'pushReceived'> {
   readonly verifier: Verifier
   readonly parseEvent: ParseEvent
   /** Resolves only when the push is durable (DOMAIN 5.2). While there is trouble with the disk, it refuses pushes. */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
   /** Throws `storage_unavailable` while the recorder refuses every push. For test pushes of the relay itself, which are not recorded. */
   readonly admit: () => void
-  readonly meter: Pick<Meter, 'pushReceived'>
-  readonly clock: Clock
   readonly refusals: Pick<RefusalSamples, 'isDue' | 'take'>
   readonly comebacks: Comebacks
 }

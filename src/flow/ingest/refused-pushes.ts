@@ -6,8 +6,7 @@ import {
   refusedCauseOf,
   splitRefused,
 } from '../../domain/ingest/refused-pushes.ts'
-import type { Clock } from '../ports.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { Part, Reads, Writes } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'
 
 /** Counts the pushes that were refused in the last day, over all replicas and restarts. */
@@ -29,12 +28,9 @@ export interface RefusedPushesKeeper {
   list(): Promise<readonly RefusedPushes[]>
 }
 
-export interface RefusedPushesPorts {
-  readonly write: Pick<WriteSide, 'saveRefused'>
-  readonly reads: Pick<ReadSide, 'listRefused'>
+export interface RefusedPushesPorts extends Part<'clock', 'now'>, Reads<'listRefused'>, Writes<'saveRefused'> {
   /** A name for this process that no other process ever has. */
   readonly process: string
-  readonly clock: Pick<Clock, 'now'>
 }
 
 /** A trouble is noticed at most this long after it has begun to keep pushes from being stored. */

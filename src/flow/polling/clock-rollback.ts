@@ -1,10 +1,6 @@
-import type { Clock, Log } from '../ports.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Relay, Writes } from '../relay.ts'
 
-export interface ClockRollbackPorts {
-  readonly write: Pick<WriteSide, 'shiftSchedule'>
-  readonly clock: Clock
-  readonly log: Log
+export interface ClockRollbackPorts extends Pick<Relay, 'clock' | 'log'>, Writes<'shiftSchedule'> {
   /** Called when the schedule was moved to earlier times, so that timers can be set again. */
   readonly onShifted: () => void
 }

@@ -1,5 +1,5 @@
 import type { MissedPush } from '../../domain/polling/poll.ts'
-import type { Clock, Log } from '../ports.ts'
+import type { Part } from '../relay.ts'
 
 const EVERY_MS = 60_000
 /** A line names this many parcels, enough to investigate. `relay_missed_pushes_total` counts all missed pushes. */
@@ -12,10 +12,7 @@ const IDENTIFIERS_MAX = 5
 export function createMissedPushLog({
   log,
   clock,
-}: {
-  readonly log: Pick<Log, 'info'>
-  readonly clock: Pick<Clock, 'monotonic'>
-}): (missed: readonly MissedPush[]) => void {
+}: Part<'clock', 'monotonic'> & Part<'log', 'info'>): (missed: readonly MissedPush[]) => void {
   let waiting: readonly MissedPush[] = []
   let count = 0
   let loggedAtMs = Number.NEGATIVE_INFINITY

@@ -22,7 +22,7 @@ import {
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
 import { notAhead } from '../../domain/put-back.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
-import type { Log } from '../ports.ts'
+import type { Part } from '../relay.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import type { CarrierModel } from './carrier-model.ts'
 
@@ -38,10 +38,9 @@ const PUSHES_EVERY_MS = 60_000
 /** How many of the newest pushes are searched for the last push with news. */
 const NEWEST_MAX = 200
 
-export interface ModelCheckpointPorts {
+export interface ModelCheckpointPorts extends Part<'log', 'error'> {
   readonly store: Transactions<SaveTx & LoadTx>
   readonly clock: { now(): number }
-  readonly log: Pick<Log, 'error'>
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
   readonly restoredAtMs?: number | null
 }

@@ -1,13 +1,12 @@
-import type { Log } from '../ports.ts'
+import type { Relay } from '../relay.ts'
 import type { SharedModel } from './shared-model.ts'
 
-export interface ModelSharingPorts {
+export interface ModelSharingPorts extends Pick<Relay, 'log'> {
   readonly model: Pick<SharedModel, 'leave' | 'load'>
   /** Whether this replica is the poller. */
   readonly isPoller: () => boolean
   /** Reads the health of pushes from the model. */
   readonly lookAtPushes: () => Promise<void>
-  readonly log: Pick<Log, 'debug'>
 }
 
 /** Keeps the model of the carrier the same on all replicas. A failure is logged, and the next call tries again. */

@@ -1,8 +1,8 @@
-import type { Log } from '../ports.ts'
+import type { Relay } from '../relay.ts'
 import { type ClockRollbackPorts, createClockRollback } from './clock-rollback.ts'
 import type { SharedModel } from './shared-model.ts'
 
-export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clock'> {
+export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clock'>, Pick<Relay, 'log'> {
   readonly poll: () => Promise<'busy' | 'idle'>
   readonly isPoller: () => boolean
   /** Returns null if there is no trouble. `lost`: the store does not work. Any other text: nothing may be recorded. */
@@ -13,7 +13,6 @@ export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clo
   readonly lookAtPushes: () => Promise<void>
   /** Called when the schedule was moved to earlier times, because the clock was put back. */
   readonly onShifted: () => void
-  readonly log: Log
 }
 
 export interface PollerPass {

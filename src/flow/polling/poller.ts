@@ -1,19 +1,17 @@
 import type { DuePoll } from '../../domain/polling/poll.ts'
 import { createFailureLog } from '../failure-log.ts'
-import type { Clock, Log, Meter } from '../ports.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Part, Relay, Writes } from '../relay.ts'
 import type { ClaimAnswered } from './claim-answered.ts'
 import { createMissedPushLog } from './missed-push-log.ts'
 import type { PollsUnderWay } from './polls-under-way.ts'
 import type { Refresh } from './refresh.ts'
 
-export interface PollerPorts {
-  readonly write: Pick<WriteSide, 'claimDuePolls' | 'settleMissedPushes'>
+export interface PollerPorts
+  extends Pick<Relay, 'clock' | 'log'>,
+    Part<'meter', 'missedPush'>,
+    Writes<'claimDuePolls' | 'settleMissedPushes'> {
   readonly refresh: Pick<Refresh, 'poll'>
   readonly underWay: PollsUnderWay
-  readonly meter: Pick<Meter, 'missedPush'>
-  readonly clock: Clock
-  readonly log: Log
   /** Whether scheduled polls are suspended at this time (`poll.quietHours`). */
   readonly isQuiet: (nowMs: number) => boolean
   /** A second limit on the number of polls at once. While the carrier fails, it is 0, or 1 when a poll may probe the carrier. */

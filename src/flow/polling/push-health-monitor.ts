@@ -1,6 +1,5 @@
 import type { PushHealth } from '../../domain/polling/push-health.ts'
-import type { Log } from '../ports.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Relay, Writes } from '../relay.ts'
 
 export interface PushHealthMonitor {
   health(): PushHealth
@@ -11,12 +10,9 @@ export interface PushHealthMonitor {
 }
 
 /** Opens the monitor, which starts with the health that was saved last. */
-export async function openPushHealthMonitor(ports: {
-  readonly write: Pick<WriteSide, 'pushChannel' | 'checkpointModel'>
-  readonly log: Pick<Log, 'info' | 'warn'>
-  /** Called when an operator event was queued. */
-  readonly wake: () => void
-}): Promise<PushHealthMonitor> {
+export async function openPushHealthMonitor(
+  ports: Pick<Relay, 'log'> & Writes<'pushChannel' | 'checkpointModel'> & { readonly wake: () => void },
+): Promise<PushHealthMonitor> {
   let { health } = await ports.write.pushChannel()
   return {
     health: () => health,

@@ -13,18 +13,17 @@ import {
 } from '../../domain/polling/carrier-answer.ts'
 import type { FlightEnd } from '../../domain/polling/flight-end.ts'
 import type { DuePoll, PollFailure } from '../../domain/polling/poll.ts'
-import type { Carrier, Clock, Meter } from '../ports.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { Carrier } from '../ports.ts'
+import type { Part, Reads, Relay, Writes } from '../relay.ts'
 import { alone, type SharedFlight } from '../shared-flight.ts'
-import type { WriteSide } from '../write-side.ts'
 
-export interface RefreshPorts {
+export interface RefreshPorts
+  extends Pick<Relay, 'clock'>,
+    Part<'meter', 'pollEnded'>,
+    Reads<'findParcel'>,
+    Writes<'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'> {
   readonly carrier: Pick<Carrier, 'fetchAll'>
   readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
-  readonly reads: Pick<ReadSide, 'findParcel'>
-  readonly write: Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
-  readonly meter: Pick<Meter, 'pollEnded'>
-  readonly clock: Clock
   /** Makes only one poll if several replicas get the same order at once; absent: there are no other replicas. */
   readonly together?: SharedFlight
   /** Returns a signal for a scheduled poll. The signal is aborted when the lease of this replica runs out, because it must not poll then. */

@@ -1,6 +1,6 @@
 import { encodeLesson, type Lesson, parseLesson } from '../../domain/polling/lesson.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
-import type { Log } from '../ports.ts'
+import type { Relay } from '../relay.ts'
 import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
 import type { LessonTable } from './ports.ts'
@@ -19,14 +19,13 @@ export interface SharedModel {
   handOver(): Promise<void>
 }
 
-export interface SharedModelPorts {
+export interface SharedModelPorts extends Pick<Relay, 'log'> {
   readonly table: LessonTable
   readonly keeper: CarrierModelKeeper
   readonly checkpoint: ModelCheckpoint
   readonly isPoller: () => boolean
   /** The id of this replica in the store. */
   readonly replicaId: () => number
-  readonly log: Pick<Log, 'error'>
 }
 
 /** The most samples in one lesson, which covers one second. More samples would teach little. */

@@ -1,10 +1,9 @@
 import { failureCode } from '../../domain/polling/carrier-failure-words.ts'
 import type { Carrier } from '../ports.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Writes } from '../relay.ts'
 
-export interface UpstreamPorts {
+export interface UpstreamPorts extends Writes<'pushChannel'> {
   readonly carrier: Pick<Carrier, 'state'>
-  readonly write: Pick<WriteSide, 'pushChannel'>
   readonly version: string
   /** Returns the senders of pushes whose signature did not match, the most recent first. */
   readonly refusedSenders: () => Promise<

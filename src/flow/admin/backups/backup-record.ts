@@ -1,6 +1,5 @@
 import { type BackupState, type MadeBackup, NO_BACKUPS, stateAfterBackup } from '../../../domain/admin/backup.ts'
-import type { Clock, Log } from '../../ports.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Part, Writes } from '../../relay.ts'
 import type { Unstored } from '../unstored.ts'
 import type { BackupFolder } from './backup-ports.ts'
 
@@ -19,12 +18,9 @@ export interface BackupRecord {
   end(backup: Attempt, made: MadeBackup | null, failure: string | null): Promise<void>
 }
 
-export interface BackupRecordPorts {
-  readonly write: Pick<WriteSide, 'backupState'>
+export interface BackupRecordPorts extends Part<'clock', 'now'>, Part<'log', 'warn' | 'error'>, Writes<'backupState'> {
   readonly folder: BackupFolder | null
-  readonly clock: Pick<Clock, 'now'>
   readonly unstored: Pick<Unstored, 'write'>
-  readonly log: Pick<Log, 'warn' | 'error'>
 }
 
 /** Opens the record of how backups ended. */

@@ -13,9 +13,7 @@ import { AppError } from '../../../domain/errors.ts'
 import { isObject, member } from '../../../domain/json-body.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
 import { describeFailure } from '../../../domain/system-reason.ts'
-import type { Clock, Log } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Part, Reads, Writes } from '../../relay.ts'
 import type { Unstored } from '../unstored.ts'
 import type { BackupFolder, BackupOrder, PlacedBackup } from './backup-ports.ts'
 import { type BackupRecord, openRecord } from './backup-record.ts'
@@ -37,12 +35,11 @@ export interface CopyRoom {
   readonly storeBytes: number
 }
 
-export interface ManageBackupsPorts {
-  readonly write: Pick<
-    WriteSide,
-    'relayId' | 'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endLeftBackups'
-  >
-  readonly reads: Pick<ReadSide, 'listJobs'>
+export interface ManageBackupsPorts
+  extends Part<'clock', 'now'>,
+    Part<'log', 'info' | 'warn' | 'error'>,
+    Reads<'listJobs'>,
+    Writes<'relayId' | 'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endLeftBackups'> {
   /** The folder of backups; null: the store is on a database server, which has its own tools for backups. */
   readonly folder: BackupFolder | null
   readonly settings: () => BackupSettings
@@ -51,10 +48,8 @@ export interface ManageBackupsPorts {
   readonly room: () => CopyRoom
   /** Returns why the store accepts no writes; null: it accepts them. */
   readonly trouble: () => unknown
-  readonly clock: Pick<Clock, 'now'>
   readonly pause: (ms: number) => Promise<unknown>
   readonly unstored: Pick<Unstored, 'write'>
-  readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
 export interface BackupList extends BackupState {

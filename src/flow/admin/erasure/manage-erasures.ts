@@ -12,18 +12,17 @@ import type { Actor, OperatorAction } from '../../../domain/admin/operator-actio
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
 import { counted } from '../../../domain/amounts.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { Clock, Meter } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
+import type { Part, Writes } from '../../relay.ts'
 import type { WatchListError } from '../parcels/import-watches.ts'
-import type { ErasedParcels, ErasureWrites } from './erasure-ports.ts'
+import type { ErasedParcels } from './erasure-ports.ts'
 import { type SearchedRecords, searchRecords } from './search-records.ts'
 import type { TombstoneKeyKeeper } from './tombstone-key.ts'
 
-export interface ManageErasuresPorts {
-  readonly write: Pick<
-    ErasureWrites,
-    'findErasable' | 'eraseParcels' | 'searchMentions' | 'unfinishedErasures' | 'endErasures' | 'cleanStorage'
-  >
+export interface ManageErasuresPorts
+  extends Part<'clock', 'now'>,
+    Part<'meter', 'erased'>,
+    Writes<'findErasable' | 'eraseParcels' | 'searchMentions' | 'unfinishedErasures' | 'endErasures' | 'cleanStorage'> {
   readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
   /** Lists the names of the backups that may hold the erased parcels; see `ManageBackups.mayHold`. */
   readonly listBackups: (trace: ErasureTrace | null) => Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }>
@@ -31,8 +30,6 @@ export interface ManageErasuresPorts {
   readonly listLeftStores: () => Promise<readonly string[]>
   /** Drops this process's memory of parcels: claimed deliveries and pages of the feed. */
   readonly forget: () => void
-  readonly meter: Pick<Meter, 'erased'>
-  readonly clock: Pick<Clock, 'now'>
   readonly relayId: () => Promise<string>
 }
 

@@ -1,5 +1,5 @@
 import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../../domain/errors.ts'
-import type { Clock } from '../../ports.ts'
+import type { Part, Writes } from '../../relay.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 import { finishErasures, searchRecords } from './search-records.ts'
 
@@ -12,27 +12,26 @@ interface Sealing {
   isCurrent(sealed: string): boolean
 }
 
-export interface TombstoneKeyPorts {
-  readonly write: Pick<
-    ErasureWrites,
-    | 'tombstoneKey'
-    | 'keepTombstoneKey'
-    | 'useTombstoneKey'
-    | 'missedErasures'
-    | 'searchMissed'
-    | 'repeatErasures'
-    | 'settleErasures'
-    | 'unfinishedErasures'
-    | 'searchMentions'
-    | 'endErasures'
-    | 'cleanStorage'
-  >
+export interface TombstoneKeyPorts
+  extends Part<'clock', 'now'>,
+    Writes<
+      | 'tombstoneKey'
+      | 'keepTombstoneKey'
+      | 'useTombstoneKey'
+      | 'missedErasures'
+      | 'searchMissed'
+      | 'repeatErasures'
+      | 'settleErasures'
+      | 'unfinishedErasures'
+      | 'searchMentions'
+      | 'endErasures'
+      | 'cleanStorage'
+    > {
   readonly vault: Sealing
   /** Returns 32 random bytes. */
   readonly makeKey: () => Uint8Array
   /** Returns the file or setting with the at-rest key, for messages. */
   readonly where: () => string
-  readonly clock: Pick<Clock, 'now'>
 }
 
 /** The result of encrypting the key again. `upToDate`: the key was already encrypted with the first at-rest key. */

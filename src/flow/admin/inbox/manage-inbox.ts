@@ -4,10 +4,8 @@ import { AppError } from '../../../domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../../domain/history/recording.ts'
 import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../../domain/ingest/inbox.ts'
 import type { KeptRefusal } from '../../../domain/ingest/refusal.ts'
-import type { Clock } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
-import type { ReadSide } from '../../read-side.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Reads, Relay, Writes } from '../../relay.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
 /** The states of pushes that `reprocessAll` can process again. */
@@ -16,10 +14,10 @@ export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonl
 /** Up to this many pushes are processed or dismissed while the operator waits. A job handles larger numbers. */
 const AT_ONCE_MAX = 100
 
-export interface ManageInboxPorts {
-  readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld' | 'startJob'>
-  readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>
-  readonly clock: Clock
+export interface ManageInboxPorts
+  extends Pick<Relay, 'clock'>,
+    Reads<'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>,
+    Writes<'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld' | 'startJob'> {
   /** Called with the report of each transaction that has processed pushes again. */
   readonly onCommitted: (report: BatchReport) => void
   readonly refusedSenders: ManageInbox['refusedSenders']

@@ -1,9 +1,7 @@
 import type { Job } from '../../../domain/admin/job.ts'
 import type { Actor } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { Clock } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Reads, Relay, Writes } from '../../relay.ts'
 
 /** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw text from the path. Throws `not_found` for an unknown id. */
 export interface ManageJobs {
@@ -17,13 +15,11 @@ export interface ManageJobs {
   cancel(id: string, by: Actor): Promise<Job>
 }
 
-export interface ManageJobsPorts {
-  readonly write: Pick<WriteSide, 'cancelJob'>
-  readonly reads: Pick<ReadSide, 'listJobs' | 'findJob' | 'nameParcels'>
-  readonly clock: Clock
-}
-
-export function createManageJobs({ write, reads, clock }: ManageJobsPorts): ManageJobs {
+export function createManageJobs({
+  write,
+  reads,
+  clock,
+}: Pick<Relay, 'clock'> & Reads<'listJobs' | 'findJob' | 'nameParcels'> & Writes<'cancelJob'>): ManageJobs {
   /** Adds identifiers to the parcels that rebuilds give as examples. Jobs store only ids of parcels, because a parcel may be erased. */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
     const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])

@@ -4,9 +4,7 @@ import { rebuildOrderSchema } from '../../../domain/admin/rebuild.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { describeBadIdentifier, parseIdentifier } from '../../../domain/identifiers.ts'
 import { readInput, wrongInput } from '../../../domain/read-input.ts'
-import type { Clock } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Reads, Relay, Writes } from '../../relay.ts'
 
 /** Lets operators derive the stored histories of parcels again from what was received (CONTRACT, `rebuild`). */
 export interface ManageRebuild {
@@ -17,12 +15,9 @@ export interface ManageRebuild {
   start(order: { readonly body: unknown; readonly dryRun: boolean }, by: Actor): Promise<Job>
 }
 
-export interface ManageRebuildPorts {
-  readonly write: Pick<WriteSide, 'startJob'>
-  readonly reads: Pick<ReadSide, 'findParcel'>
+export interface ManageRebuildPorts extends Pick<Relay, 'clock'>, Reads<'findParcel'>, Writes<'startJob'> {
   /** Counts the parcels in the store. */
   readonly counts: () => Promise<{ readonly parcels: number }>
-  readonly clock: Clock
   /** Called when a job was queued. */
   readonly work: () => void
 }

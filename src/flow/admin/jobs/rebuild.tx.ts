@@ -12,14 +12,13 @@ import {
 import type { RecordRules } from '../../../domain/history/record-rules.ts'
 import type { CadenceModel } from '../../../domain/polling/cadence.ts'
 import { scheduleNextPoll } from '../../../domain/polling/next-poll.ts'
-import type { Log } from '../../ports.ts'
+import type { Part } from '../../relay.ts'
 import { findTombstones } from '../../tombstones.tx.ts'
 import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { RebuildNews } from '../ports.ts'
 
-export interface RebuildPorts {
+export interface RebuildPorts extends Part<'log', 'error'> {
   readonly store: Transactions<RebuildJobTx> & { isStorageFailure(error: unknown): boolean }
-  readonly log: Pick<Log, 'error'>
   /** Returns the current model of the carrier, which decides when corrected parcels are polled next. */
   readonly model: () => CadenceModel
   /** The key of the tombstones; null: nothing was ever erased. */

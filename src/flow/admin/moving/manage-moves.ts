@@ -5,8 +5,7 @@ import { AppError } from '../../../domain/errors.ts'
 import { isObject, member } from '../../../domain/json-body.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
 import { describeFailure } from '../../../domain/system-reason.ts'
-import type { Clock, Log } from '../../ports.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Part, Relay, Writes } from '../../relay.ts'
 
 /** A move of the store, on a thread of its own. Both stores are open. */
 export interface Mover {
@@ -20,8 +19,7 @@ export interface Mover {
   close(): Promise<void>
 }
 
-export interface ManageMovesPorts {
-  readonly write: Pick<WriteSide, 'startJob' | 'noteProgress'>
+export interface ManageMovesPorts extends Pick<Relay, 'clock'>, Part<'log', 'info' | 'error'>, Writes<'startJob' | 'noteProgress'> {
   /** Opens both stores. `signal` stops the opening. Throws `not_movable` if the store cannot be moved to this address. */
   readonly openMover: (to: string, signal: AbortSignal) => Promise<Mover>
   /**
@@ -33,9 +31,7 @@ export interface ManageMovesPorts {
   readonly trouble: () => unknown
   /** Resolves when a move by another replica has ended, successful or not. */
   readonly untilMoved: () => Promise<void>
-  readonly clock: Clock
   readonly pause: (ms: number) => Promise<unknown>
-  readonly log: Pick<Log, 'info' | 'error'>
 }
 
 /** Lets operators move the store (CONTRACT, `move-store`). */

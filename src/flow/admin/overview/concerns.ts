@@ -9,22 +9,22 @@ import {
 import type { Glance } from '../../../domain/admin/problems/verdict.ts'
 import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
 import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
-import type { Clock } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
+import type { Reads, Relay } from '../../relay.ts'
 
 export type Seen = Omit<Glance, 'counts' | 'concerns'>
 
 /** What is costly to look at: it reads files or many rows. */
 type Costly = Pick<ConcernFacts, 'keys' | 'openFiles' | 'backups' | 'storage'>
 
-export interface ConcernsPorts extends Pick<Quick, 'certificates' | 'failedReload' | 'undelivered' | 'wal' | 'carrierAheadMs'> {
-  readonly reads: Pick<ReadSide, 'listParcels' | 'listOldestWaiting' | 'retentionState'>
+export interface ConcernsPorts
+  extends Pick<Quick, 'certificates' | 'failedReload' | 'undelivered' | 'wal' | 'carrierAheadMs'>,
+    Pick<Relay, 'clock'>,
+    Reads<'listParcels' | 'listOldestWaiting' | 'retentionState'> {
   /** Whether nothing is polled by schedule at a time. */
   readonly isQuiet: (nowMs: number) => boolean
   readonly look: () => Promise<Costly>
   /** The id of this replica. */
   readonly replicaId: () => number
-  readonly clock: Clock
 }
 
 type Quick = { readonly [Name in keyof ConcernFacts]: () => ConcernFacts[Name] }

@@ -1,18 +1,15 @@
 import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
-import type { Clock } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
+import type { Reads, Relay } from '../../relay.ts'
 
 /** Counting this many parcels takes a good part of a second. So a store with at least this many is counted only once a minute. */
 const LARGE = 500_000
 const KEPT_MS = 60_000
 
-export interface KnownCountsPorts {
-  readonly reads: Pick<ReadSide, 'counts' | 'countQuarantined'>
-  readonly clock: Clock
-}
-
 /** Counts what the store holds. Pushes in quarantine are counted at each call. In a large store, all else is counted at most once a minute. */
-export function createKnownCounts({ reads, clock }: KnownCountsPorts): () => Promise<StoreCounts> {
+export function createKnownCounts({
+  reads,
+  clock,
+}: Pick<Relay, 'clock'> & Reads<'counts' | 'countQuarantined'>): () => Promise<StoreCounts> {
   let known: { readonly counts: Promise<StoreCounts>; readonly atMs: number } | null = null
   return async () => {
     if (known !== null && clock.monotonic() - known.atMs < KEPT_MS)

@@ -3,8 +3,7 @@ import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
 import { isObject, member, readJson } from '../../../domain/json-body.ts'
 import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import { pushStanding } from '../../../domain/polling/push-standing.ts'
-import type { Clock } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
+import type { Reads, Relay } from '../../relay.ts'
 import type { Overview } from './overview.ts'
 
 /** Which part of an open page is kept up to date. `other`: only the problems in the side bar, which every page shows. */
@@ -13,12 +12,10 @@ export type Shown =
   | { readonly kind: 'endpoint'; readonly id: string }
   | { readonly kind: 'parcel'; readonly identifier: string }
 
-export interface LiveLookPorts {
+export interface LiveLookPorts extends Pick<Relay, 'clock'>, Reads<'readFeed' | 'listJobs'> {
   readonly overview: Pick<Overview, 'glance'>
   /** Reads the newest events of the feed. */
   readonly tail: { read(request: typeof PAGE & { readonly after: number }): Promise<TailPage> }
-  readonly reads: Pick<ReadSide, 'readFeed' | 'listJobs'>
-  readonly clock: Pick<Clock, 'now'>
 }
 
 interface TailPage {

@@ -9,7 +9,7 @@ import type { Tally, TallyKind, TallySpan } from '../../../domain/admin/tally.ts
 import type { OperatorEventQuery, TimeCursor, ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import { parseTypedIdentifier, TRACKING_IDS_MAX } from '../../../domain/identifiers.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
-import type { ReadSide } from '../../read-side.ts'
+import type { Reads } from '../../relay.ts'
 
 /** Lists the events that operators were notified of, and the orders that they gave (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
 export interface OperationQueries {
@@ -41,9 +41,7 @@ export interface OperationQueries {
 
 export function createOperationQueries({
   reads,
-}: {
-  readonly reads: Pick<ReadSide, 'listOperatorEvents' | 'listActions' | 'existingTargets' | 'listTallies' | 'inspectParcel'>
-}): OperationQueries {
+}: Reads<'listOperatorEvents' | 'listActions' | 'existingTargets' | 'listTallies' | 'inspectParcel'>): OperationQueries {
   /** An order about a parcel names the identifier by which it was given, which may be any of the parcel's. */
   async function withOtherNames(target: ListedTarget): Promise<readonly ListedTarget[]> {
     const parcel = target.kind === 'parcel' ? await reads.inspectParcel(target.id) : null

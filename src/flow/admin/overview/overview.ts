@@ -9,21 +9,18 @@ import type { Replica } from '../../../domain/admin/replica.ts'
 import { totalOf } from '../../../domain/admin/tally.ts'
 import type { OperatorEvent, ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import type { RefusedPushes } from '../../../domain/ingest/refused-pushes.ts'
-import type { Carrier, Clock } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Carrier } from '../../ports.ts'
+import type { Part, Reads, Writes } from '../../relay.ts'
 import type { Unstored } from '../unstored.ts'
 import type { Seen } from './concerns.ts'
 import type { Readiness } from './readiness.ts'
 import type { Traffic } from './traffic.ts'
 
-export interface OverviewPorts {
-  readonly reads: Pick<
-    ReadSide,
-    'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklogs' | 'lastFailures' | 'listOperatorEvents'
-  >
+export interface OverviewPorts
+  extends Part<'clock', 'now'>,
+    Reads<'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklogs' | 'lastFailures' | 'listOperatorEvents'>,
+    Writes<'pushChannel' | 'lookAtClock'> {
   readonly counts: () => Promise<StoreCounts>
-  readonly write: Pick<WriteSide, 'pushChannel' | 'lookAtClock'>
   readonly otherClocks: () => OtherClocks
   readonly carrier: Pick<Carrier, 'state'>
   readonly readiness: () => Promise<Readiness>
@@ -35,7 +32,6 @@ export interface OverviewPorts {
   readonly refused: () => Promise<readonly RefusedPushes[]>
   /** Finds what else is wrong, given what was seen. */
   readonly concerns: (seen: Seen) => Promise<readonly Concern[]>
-  readonly clock: Pick<Clock, 'now'>
   readonly webhook: () => Promise<WebhookView>
 }
 

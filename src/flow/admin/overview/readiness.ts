@@ -8,7 +8,7 @@ import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushHealth } from '../../../domain/polling/push-health.ts'
 import { reasonOfCode } from '../../../domain/system-reason.ts'
 import type { Carrier } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
+import type { Reads } from '../../relay.ts'
 
 /** The answer of `/readyz`: whether the relay can take pushes and answer reads. */
 export interface Readiness {
@@ -30,8 +30,7 @@ interface LostFile {
   readonly fate: 'gone' | 'replaced'
 }
 
-export interface ReadinessPorts {
-  readonly reads: Pick<ReadSide, 'ping'>
+export interface ReadinessPorts extends Reads<'ping'> {
   readonly carrier: Pick<Carrier, 'state'>
   readonly disk: {
     readonly trouble: () => 'short' | 'lost' | 'moving' | null

@@ -6,8 +6,8 @@ import {
   type TallyFlush,
   type TallyKind,
 } from '../../../domain/admin/tally.ts'
-import type { Clock, Meter } from '../../ports.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Meter } from '../../ports.ts'
+import type { Part, Writes } from '../../relay.ts'
 
 /** Counts by the hour, and stores the counts. The meter counts the same things, but only in total since the process started. */
 export interface Tallies {
@@ -20,13 +20,11 @@ export interface Tallies {
   unflushed(): readonly TallyFlush[]
 }
 
-export interface TalliesPorts {
-  readonly write: Pick<WriteSide, 'addTallies'>
+export interface TalliesPorts extends Part<'clock', 'now'>, Writes<'addTallies'> {
   /** A name for this process that no other process ever has. */
   readonly process: string
   /** Free bytes on the disk of the store; infinity: the store is on a server, which watches its own disk. */
   readonly freeBytes: () => number
-  readonly clock: Pick<Clock, 'now'>
 }
 
 /** Each kind counts up to this many names separately. All further names share one count. */

@@ -1,6 +1,5 @@
 import { type Counts, seriesOf, spanStart, type Tally, type TallyKind, type TallySpan } from '../../../domain/admin/tally.ts'
-import type { Clock } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
+import type { Part, Reads } from '../../relay.ts'
 
 /** Counts for each hour or day, the oldest first. The last hour or day is not over yet. */
 export interface TrafficSeries {
@@ -23,10 +22,7 @@ export interface Traffic {
 
 const SHOWN: Readonly<Record<TallySpan, number>> = { hour: 24, day: 30 }
 
-export interface TrafficPorts {
-  readonly reads: Pick<ReadSide, 'listTallies'>
-  readonly clock: Pick<Clock, 'now'>
-}
+export type TrafficPorts = Part<'clock', 'now'> & Reads<'listTallies'>
 
 /** Reads the traffic of the last 24 hours and 30 days: some 250 short rows. */
 export function createReadTraffic(ports: TrafficPorts): () => Promise<Traffic> {

@@ -1,13 +1,9 @@
 import type { Actor, Audited } from '../../../domain/admin/operator-action.ts'
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
 import { AppError, lacksRoom, NO_ROOM_TEXT } from '../../../domain/errors.ts'
-import type { Clock } from '../../ports.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Relay, Writes } from '../../relay.ts'
 
-export interface ImportWatchesPorts {
-  readonly write: Pick<WriteSide, 'watchMany'>
-  readonly clock: Clock
-}
+export type ImportWatchesPorts = Pick<Relay, 'clock'> & Writes<'watchMany'>
 
 export interface WatchListRequest {
   readonly format: WatchListFormat

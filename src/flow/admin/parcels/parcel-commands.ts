@@ -1,15 +1,15 @@
 import type { ActionName, Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { DuePoll } from '../../../domain/polling/poll.ts'
-import type { Clock } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Relay, Writes } from '../../relay.ts'
 
 /** How a poll that an operator has ordered ends. */
 type PollEnd = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
-export interface ParcelCommandsPorts {
-  readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction' | 'erasedAtMs'>
+export interface ParcelCommandsPorts
+  extends Pick<Relay, 'clock'>,
+    Writes<'watch' | 'unwatch' | 'claimPoll' | 'recordAction' | 'erasedAtMs'> {
   readonly refresh: { refreshNow(due: DuePoll): Promise<PollEnd> }
   /** Asks the carrier about an identifier that no parcel has. Throws `erased`. */
   readonly fetchUnknown: (identifier: string, operator: string) => Promise<PollEnd>
@@ -17,7 +17,6 @@ export interface ParcelCommandsPorts {
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   /** Returns a sentence that says why the carrier cannot be asked now, and until when; '': not known. */
   readonly whyNotAsked: () => string
-  readonly clock: Clock
 }
 
 /**

@@ -7,10 +7,8 @@ import { suggestName } from '../../../domain/near-name.ts'
 import { cadenceFactsOf } from '../../../domain/polling/next-poll.ts'
 import { ASKED_TO_WAIT, describePoll, describeStop, UNKNOWN_ASKED_AGAIN } from '../../../domain/polling/poll-reason.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
-import type { Clock } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
-import type { ReadSide } from '../../read-side.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Part, Reads, Writes } from '../../relay.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 
@@ -52,11 +50,9 @@ export function createParcelQueries({
   reads,
   write,
   clock,
-}: {
-  readonly reads: Pick<ReadSide, 'listParcels' | 'countParcels' | 'listStatuses' | 'inspectParcel'>
-  readonly write: Pick<WriteSide, 'planPoll' | 'erasedAtMs'>
-  readonly clock: Pick<Clock, 'now'>
-}): ParcelQueries {
+}: Part<'clock', 'now'> &
+  Reads<'listParcels' | 'countParcels' | 'listStatuses' | 'inspectParcel'> &
+  Writes<'planPoll' | 'erasedAtMs'>): ParcelQueries {
   async function explain(state: ParcelState): Promise<string | null> {
     if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
     if (state.stopped === 'unknown') return UNKNOWN_ASKED_AGAIN

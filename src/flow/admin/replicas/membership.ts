@@ -1,6 +1,6 @@
 import type { Concern } from '../../../domain/admin/problems/concern.ts'
 import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../../domain/admin/replica.ts'
-import type { Log } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 import type { ReplicaConfig, ReplicaTable, Watermarks } from '../ports.ts'
 import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
 
@@ -87,7 +87,7 @@ interface HeldRoles {
 }
 
 /** Keeps the roles of this replica. It holds a role as soon as the store says so, and gives the role up only when the role's work has ended. */
-function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'changeRoles'>; readonly log: Log }): HeldRoles {
+function createHeldRoles({ table, log }: Pick<Relay, 'log'> & { readonly table: Pick<ReplicaTable, 'changeRoles'> }): HeldRoles {
   let duties: Duties | null = null
   let held: ReadonlySet<Role> = new Set()
   let shared: Watermarks | null = null

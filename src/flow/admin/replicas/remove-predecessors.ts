@@ -1,4 +1,4 @@
-import type { Clock } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 import type { ReplicaTable } from '../ports.ts'
 
 export interface ReplicaProcess {
@@ -6,9 +6,8 @@ export interface ReplicaProcess {
   readonly pid: number
 }
 
-export interface RemovePredecessorsPorts {
+export interface RemovePredecessorsPorts extends Pick<Relay, 'clock'> {
   readonly table: Pick<ReplicaTable, 'list' | 'remove'>
-  readonly clock: Clock
   /** Whether a process of this machine runs. */
   readonly isRunning: (pid: number) => boolean
 }

@@ -1,5 +1,6 @@
 import type { Concern } from '../../../domain/admin/problems/concern.ts'
-import type { Clock, Log } from '../../ports.ts'
+import type { Clock } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
@@ -26,10 +27,8 @@ export interface ReplicaLease {
   tell(concerns: () => readonly Concern[]): void
 }
 
-export interface ReplicaLeasePorts {
+export interface ReplicaLeasePorts extends Pick<Relay, 'clock' | 'log'> {
   readonly table: Pick<ReplicaTable, 'register' | 'renew' | 'configure'>
-  readonly clock: Clock
-  readonly log: Log
   /** Called with each server time that the store has reported. */
   readonly onServerTime: (sample: TimeSample) => void
   readonly onOthersLapsed: () => void

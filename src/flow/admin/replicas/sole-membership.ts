@@ -1,10 +1,9 @@
 import { dispatcherOf, type Replica } from '../../../domain/admin/replica.ts'
-import type { ReadSide } from '../../read-side.ts'
+import type { Reads } from '../../relay.ts'
 import type { ReplicaConfig } from '../ports.ts'
 import type { Membership } from './membership.ts'
 
-export interface SoleMembershipPorts {
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
+export interface SoleMembershipPorts extends Reads<'listEndpoints'> {
   readonly clock: { now(): number }
 }
 

@@ -1,14 +1,13 @@
 import type { Replica } from '../../../domain/admin/replica.ts'
-import type { Log } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 import type { Membership } from './membership.ts'
 
-export interface TidyReplicasPorts {
+export interface TidyReplicasPorts extends Pick<Relay, 'log'> {
   readonly replicas: Pick<Membership, 'holds' | 'id'> & { list(): Promise<readonly Pick<Replica, 'name' | 'configFingerprint'>[]> }
   /** `restore`: resumes the endpoints of this config. `removeUnnamed`: pauses or removes endpoints that no config names. */
   readonly delivery: { restore(): Promise<unknown>; removeUnnamed(): Promise<unknown> }
   /** Removes what a killed move has left in the store. */
   readonly clearMoves: () => Promise<void>
-  readonly log: Pick<Log, 'warn'>
 }
 
 /**

@@ -16,9 +16,7 @@ import {
 } from '../../../domain/admin/retention.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { Clock } from '../../ports.ts'
-import type { ReadSide } from '../../read-side.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Reads, Relay, Writes } from '../../relay.ts'
 import type { AgedReads } from './retention-ports.ts'
 
 /** How many rows of one kind a retention pass would remove now. `isMore`: there may be more, because only some of the rows were looked at. */
@@ -46,10 +44,10 @@ export interface ManageRetention {
   start(by: Actor): Promise<Job>
 }
 
-export interface ManageRetentionPorts {
-  readonly reads: Pick<ReadSide, 'retentionState' | 'listEndpoints' | keyof AgedReads>
-  readonly write: Pick<WriteSide, 'startJob'>
-  readonly clock: Pick<Clock, 'now'>
+export interface ManageRetentionPorts
+  extends Pick<Relay, 'clock'>,
+    Reads<'retentionState' | 'listEndpoints' | keyof AgedReads>,
+    Writes<'startJob'> {
   /** The setting as it is now. A reload of the config may change it. */
   readonly retention: () => Retention
   /** Called when a job was queued. */

@@ -1,7 +1,8 @@
 import type { EndedSession } from '../../../domain/admin/ended-session.ts'
 import { digest } from '../../../domain/digest.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { Clock, Memory } from '../../ports.ts'
+import type { Memory } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 
 /** A permission of an app. `status`: it may ask for parcels and read the feed. `admin`: it may operate the relay. */
 export type Scope = 'status' | 'admin'
@@ -40,7 +41,7 @@ export interface Tokens {
   trusts(token: VerifiedToken): boolean
 }
 
-export interface AuthenticatePorts {
+export interface AuthenticatePorts extends Pick<Relay, 'clock'> {
   readonly tokens: Tokens
   /** Whether a password matches an argon2 hash. This is expensive, so calls take turns among the visitors, and a call may be refused. */
   readonly verifyPassword: (hash: string, password: string, visitor: Visitor) => Promise<boolean>
@@ -49,7 +50,6 @@ export interface AuthenticatePorts {
   /** Digests of passwords that were right. There are two keys for each: the user name, and the visitor's network with the user name. */
   readonly rightPasswords: Memory<string>
   readonly verified: Memory<VerifiedToken>
-  readonly clock: Clock
   /** The sessions that were logged out. Absent: the tokens are not sessions. */
   readonly ended?: EndedSessions
 }

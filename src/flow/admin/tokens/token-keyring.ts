@@ -1,7 +1,6 @@
 import { type TokenKeys, verifyingKeys } from '../../../domain/admin/token-keys.ts'
 import { digest } from '../../../domain/digest.ts'
-import type { Clock } from '../../ports.ts'
-import type { AdminWrites } from '../ports.ts'
+import type { Relay, Writes } from '../../relay.ts'
 
 /** A token contains the name of the key that signed it. */
 export interface TokenKey {
@@ -22,9 +21,7 @@ export interface TokenKeyring {
   readonly replace: (keys: TokenKeys) => void
 }
 
-export interface TokenKeyringPorts {
-  readonly write: Pick<AdminWrites, 'tokenKeys'>
-  readonly clock: Clock
+export interface TokenKeyringPorts extends Pick<Relay, 'clock'>, Writes<'tokenKeys'> {
   readonly pause: (ms: number) => Promise<void>
   /** Whether other replicas may replace the keys; absent: yes. */
   readonly isShared?: boolean

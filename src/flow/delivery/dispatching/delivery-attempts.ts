@@ -1,17 +1,15 @@
 import { type AttemptResult, isWithdrawn } from '../../../domain/delivery/delivery.ts'
 import type { ClaimedDelivery, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
-import type { Clock, Meter } from '../../ports.ts'
+import type { Part, Relay } from '../../relay.ts'
 import type { EndpointLog } from './endpoint-log.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { EndpointRates } from './endpoint-rates.ts'
 import type { SendDelivery } from './send-delivery.ts'
 
-export interface DeliveryAttemptsPorts {
+export interface DeliveryAttemptsPorts extends Pick<Relay, 'clock'>, Part<'meter', 'deliveryAttempted'> {
   readonly send: SendDelivery
   readonly rates: EndpointRates
-  readonly clock: Clock
   readonly random: () => number
-  readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly endpointLog: EndpointLog
   /** Whether attempts to an endpoint may start now. */
   readonly mayBegin: (endpointId: string) => boolean

@@ -2,8 +2,7 @@ import type { Undelivered } from '../../../domain/admin/problems/concern.ts'
 import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { createFailureLog } from '../../failure-log.ts'
-import type { Clock, Log } from '../../ports.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Relay, Writes } from '../../relay.ts'
 import type { EndpointLog } from './endpoint-log.ts'
 import type { EndpointQueues } from './endpoint-queues.ts'
 import type { EndpointRates } from './endpoint-rates.ts'
@@ -24,10 +23,7 @@ export interface HeldEndpoints {
   signal(): AbortSignal
 }
 
-export interface DispatchRoundsPorts {
-  readonly write: Pick<WriteSide, 'dispatchRound'>
-  readonly clock: Clock
-  readonly log: Log
+export interface DispatchRoundsPorts extends Pick<Relay, 'clock' | 'log'>, Writes<'dispatchRound'> {
   readonly queues: EndpointQueues
   readonly rates: EndpointRates
   readonly endpointLog: EndpointLog
@@ -232,11 +228,7 @@ export function createRoundFailures({
   log,
   clock,
   held,
-}: {
-  readonly log: Log
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>
-  readonly held: Pick<HeldEndpoints, 'term' | 'signal'>
-}) {
+}: Pick<Relay, 'log' | 'clock'> & { readonly held: Pick<HeldEndpoints, 'term' | 'signal'> }) {
   const failures = createFailureLog({ log, clock })
   let isLossLogged = false
   let sinceMs: number | null = null

@@ -1,7 +1,6 @@
 import type { Undelivered } from '../../../domain/admin/problems/concern.ts'
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
-import type { Clock, Log, Meter } from '../../ports.ts'
-import type { WriteSide } from '../../write-side.ts'
+import type { Part, Relay, Writes } from '../../relay.ts'
 import { createDeliveryAttempts, type DeliveryAttempts } from './delivery-attempts.ts'
 import { createDispatchRounds, type DispatchRounds, type HeldEndpoints } from './dispatch-rounds.ts'
 import { createEndpointLog } from './endpoint-log.ts'
@@ -11,13 +10,13 @@ import { createEndpointRates } from './endpoint-rates.ts'
 import { createRoundTimes, type RoundTimes } from './round-times.ts'
 import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } from './send-delivery.ts'
 
-export interface DispatcherPorts extends SendDeliveryPorts {
-  readonly write: Pick<WriteSide, 'dispatchRound'>
-  readonly clock: Clock
+export interface DispatcherPorts
+  extends SendDeliveryPorts,
+    Pick<Relay, 'clock' | 'log'>,
+    Part<'meter', 'deliveryAttempted'>,
+    Writes<'dispatchRound'> {
   /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number
-  readonly meter: Pick<Meter, 'deliveryAttempted'>
-  readonly log: Log
   readonly held: HeldEndpoints
   /** Asks for another pass: at once (null), or at a wall-clock time, epoch milliseconds. */
   readonly wake: (atMs: number | null) => void

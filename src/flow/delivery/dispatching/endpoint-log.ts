@@ -1,6 +1,6 @@
 import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import type { Clock, Log } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 
 /** Logs each change of an endpoint's state. Logs the failed attempts of an endpoint at most once a minute. */
 export type EndpointLog = ReturnType<typeof createEndpointLog>
@@ -23,7 +23,7 @@ const NONE: readonly EndpointState[] = []
 
 const STILL_FAILING = 'an endpoint has been failing since before this start: it is sent one delivery at a time until one succeeds'
 
-export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'info' | 'warn'>; readonly clock: Clock }) {
+export function createEndpointLog({ log, clock }: Pick<Relay, 'log' | 'clock'>) {
   const standings = new Map<string, Standing>()
   const failures = new Map<string, { count: number; loggedAtMs: number }>()
   let known = NONE

@@ -3,11 +3,12 @@ import { keysAt, keysChangeAtMs } from '../../../domain/delivery/endpoint-keys.t
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { FixedHeaders } from '../../../domain/delivery/fixed-headers.ts'
 import { digest } from '../../../domain/digest.ts'
-import type { Log, Memory } from '../../ports.ts'
+import type { Memory } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 import type { Vault } from '../vault.ts'
 import type { SignerOf } from './send-delivery.ts'
 
-export interface EndpointSignersPorts {
+export interface EndpointSignersPorts extends Pick<Relay, 'log'> {
   readonly vault: Vault
   /** Returns the secrets that the config file gives an endpoint; undefined: it gives none. */
   readonly configured: (state: EndpointState) => ConfiguredSecrets | undefined
@@ -15,7 +16,6 @@ export interface EndpointSignersPorts {
   readonly userAgent: string
   /** A cache of signers, because opening a key and preparing it costs more than signing. */
   readonly made: Memory<DeliverySigner>
-  readonly log: Log
 }
 
 export interface ConfiguredSecrets {

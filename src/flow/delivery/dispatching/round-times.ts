@@ -1,7 +1,6 @@
-import type { Clock } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 
-export interface RoundTimesPorts {
-  readonly clock: Clock
+export interface RoundTimesPorts extends Pick<Relay, 'clock'> {
   /** Asks for another pass of the dispatcher at a wall-clock time. */
   readonly wake: (atMs: number) => void
 }

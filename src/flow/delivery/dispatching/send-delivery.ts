@@ -4,7 +4,7 @@ import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { OperatorMessage } from '../../../domain/delivery/operator-message.ts'
 import type { Route } from '../../../domain/delivery/post-request.ts'
-import type { Clock } from '../../ports.ts'
+import type { Relay } from '../../relay.ts'
 import type { DeliverySender } from '../ports.ts'
 
 /**
@@ -18,12 +18,11 @@ export type RouteOf = (state: EndpointState) => Route
 /** Writes an operator event as a message for people; null: the relay sends the signed event instead. */
 export type OperatorMessageOf = (event: Uint8Array) => OperatorMessage | null
 
-export interface SendDeliveryPorts {
+export interface SendDeliveryPorts extends Pick<Relay, 'clock'> {
   readonly sender: Pick<DeliverySender, 'post'>
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
   readonly operatorMessage?: OperatorMessageOf | undefined
-  readonly clock: Pick<Clock, 'now'>
 }
 
 export interface SendDeliveryOptions {
