@@ -25,7 +25,11 @@ const MEANT: readonly Meant[] = [
   { words: 'parcel-relay inbox --refresh', page: null },
   { words: 'parcel-relay inbox\\b(?: --(?:state \\w+|dismiss|reprocess))*', page: (to) => [to`/inbox`, 'Inbox'] },
   {
-    words: 'parcel-relay endpoints (?:show|retry|enable|disable|remove|set) ([\\w.-]*\\w)(?: --to URL)?',
+    words: 'parcel-relay endpoints (?:retry|enable|disable|remove) ([\\w.-]*\\w)',
+    page: (to, found, name) => [withQuery(to`/webhooks`, { name }), found.replace('parcel-relay endpoints ', '')],
+  },
+  {
+    words: 'parcel-relay endpoints (?:show|set) ([\\w.-]*\\w)(?: --to URL)?',
     page: (to, _, name) => [withQuery(to`/webhooks`, { name }), `the page of ${name}`],
   },
   { words: 'parcel-relay operator (?:test|enable)\\b', page: (to) => [to`/events`, 'What happened'] },

@@ -16,6 +16,7 @@ test('each command in a message leads to a page, unless no page is known to do t
 test.each([
   ['Correct it, then reload: parcel-relay reload.', '<p>Correct it, then reload: <a href="/relay/reload">Reload the config</a>.</p>'],
   ['See: parcel-relay endpoints show my.shop.', '<p>See: <a href="/relay/webhooks?name=my.shop">the page of my.shop</a>.</p>'],
+  ['Or: parcel-relay endpoints remove my.shop.', '<p>Or: <a href="/relay/webhooks?name=my.shop">remove my.shop</a>.</p>'],
   ['Ask: parcel-relay inbox --refused? Then', '<p>Ask: <a href="/relay/inbox/refusals">Refused pushes</a>? Then</p>'],
   ['times: GET /relay/tallies?kind=missed.', '<p>times: <a href="/relay/docs#get-relay-tallies">GET /relay/tallies?kind=missed</a>.</p>'],
   ['Stop it and run "parcel-relay prune --compact".', '<p>Stop it and run &quot;<code>parcel-relay prune --compact</code>&quot;.</p>'],
