@@ -7,18 +7,19 @@ import { ADMIN, logIn, writeConfig } from '../../support/relay/relay.ts'
 import { runRelay } from '../../support/relay/relay-process.ts'
 import { partOf } from '../../support/runner/beside-control.ts'
 import { DAY_MS } from '../../support/runner/constants.ts'
+import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 
 afterAll(closeOpened)
 
-const WATCHED = 10_000
+const WATCHED = byForm(0, 2500, 10_000)
 /** How many deliveries a second the endpoint allows. */
 const RATE = 300
 const POLLS_PER_SECOND = 200
 /** So many pushes have a 99th percentile. The median of several turns counts. */
 const PUSHES_PER_TURN = 400
-const TURNS = 3
+const TURNS = byForm(0, 1, 3)
 const RATIO = 2
 const TRIES_MAX = 3
 /** A relay may save up the rate of one second, and the way may delay events. */
@@ -93,13 +94,12 @@ async function measure() {
   await using relay = await runRelay(config)
   const load = startLoad(relay.publicUrl, 4, distinctPushes(500).next, { restMs: 100 })
   await load.untilAnswered(PUSHES_PER_TURN)
-  const control = await turnsOf(load, TURNS)
-
   const headers = { authorization: `Bearer ${await logIn(relay.internalUrl, ADMIN)}`, 'content-type': 'text/csv' }
   const body = Array.from({ length: WATCHED }, (_, nth) => idOf(nth)).join('\n')
   const answer = await fetch(`${relay.internalUrl}/relay/parcels/watch`, { method: 'POST', body, headers })
   expect(await answer.json()).toMatchObject({ watched: WATCHED, created: WATCHED, failed: 0 })
-  // The first polls come with the next look at what is due.
+  // The first polls come a minute after the list. Meanwhile nothing is polled.
+  const control = await turnsOf(load, TURNS)
   await expect.poll(() => endpoint.found(), { timeout: 120_000 }).toBeGreaterThan(100)
   const polledBefore = carrier.asked.status
   const beside = await turnsOf(load, TURNS)
