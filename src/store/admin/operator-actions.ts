@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import { type FormerOrder, type KeptAction, type OperatorAction, SHOWN_AGAIN_MS } from '../../domain/admin/operator-action.ts'
 import type { Session } from '../engine.ts'
-import type { OperatorActionTable } from '../schema.ts'
+import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { decodeDetail } from './operator-events.ts'
 
@@ -71,7 +71,7 @@ export async function findFormerOrder(session: Session, form: string): Promise<F
   return { action: actionIn(row), fields: typeof fields === 'string' ? fields : null, shown }
 }
 
-export function actionIn(row: Selectable<OperatorActionTable>): KeptAction {
+export function actionIn(row: Selectable<Tables['operator_action']>): KeptAction {
   return {
     id: row.id,
     atMs: row.at_ms,

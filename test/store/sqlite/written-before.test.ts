@@ -1,11 +1,14 @@
+import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import type { AnswerAt } from '../../support/network/answers-at.ts'
 import { ask, logIn, push } from '../../support/relay/relay.ts'
 import { relayOfTest } from '../../support/relay/relay-of-test.ts'
 import { onlyLong } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore, recorded } from '../../support/store/written-before.ts'
 
 const PARCEL = '10010'
@@ -30,6 +33,21 @@ function feedEndOf(answers: readonly AnswerAt[]): string {
 test('a store of the previous version gives that version’s answers, byte for byte', async () => {
   expect(recorded.answers.length).toBeGreaterThan(200)
   expect(await differing(copyWrittenBefore().path)).toEqual([])
+})
+
+test('a store of the previous version gets the columns of a new one', async () => {
+  const columnsOf = async (path: string) => {
+    await (await sqlite.openWriteStore(path)).close()
+    const db = new Database(path, { readonly: true })
+    const columns = `select t.name as "table", c.name, c.type, c."notnull", c.dflt_value, c.pk
+      from sqlite_schema as t join pragma_table_info(t.name) as c where t.type = 'table' order by 1, 2`
+    const found = db.prepare(columns).all()
+    db.close()
+    return found
+  }
+  const made = await columnsOf(join(temporaryFolder(), 'relay.db'))
+  expect(made.length).toBeGreaterThan(200)
+  expect(await columnsOf(copyWrittenBefore().path)).toEqual(made)
 })
 
 onlyLong(test)('one location that is stored differently shows in the answers', async () => {

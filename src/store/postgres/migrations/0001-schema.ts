@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
+import { renderFirstStep } from '../../first-step.ts'
 
 /*
  * The schema has the tables and columns of SQLite's schema, so that one row codec serves both engines, and the tables that replicas share.
@@ -10,9 +11,45 @@ import type { Migration } from 'kysely/migration'
  * TEXT stands for `text collate "C"`: texts are compared by their bytes, as in SQLite, whatever the locale of the database.
  */
 
-const HISTORY = `
-create table setting (name TEXT primary key, value bytea not null);
+const SIZES = ['big', 'int', 'small']
+/** Small tables, whose columns have the order of SQLite. */
+const UNSORTED = ['trouble', 'refused_pushes', 'quarantine_count', 'tally']
+/** Columns that come before the others of their size, in this order. Nothing needs the order: databases were made with it. */
+const FIRST: Readonly<Record<string, string>> = {
+  sighting: 'ordinal',
+  inbox: 'id parcel_id',
+  delivery: 'attempts spared round',
+  endpoint: `id succeeded_at_ms failing_since_ms failed_for_ms probe_at_ms woken_at_ms queued_to backfill_from backfill_to
+    name origin settings disabled disabled_by failed_parcels backfill_earlier`,
+}
 
+const TABLES = renderFirstStep({
+  name: 'postgres',
+  types: { big: 'bigint', int: 'integer', small: 'smallint', text: 'TEXT', bytes: 'bytea' },
+  arrange(table, columns) {
+    if (UNSORTED.includes(table)) return columns
+    const first = FIRST[table]?.split(/\s+/).toReversed() ?? []
+    const own = table === 'parcel' ? [['version', { type: 'big', preset: 0 }] as const] : []
+    const sizeOf = (type: string) => SIZES.indexOf(type) + 1 || SIZES.length + 1
+    return [...columns, ...own].toSorted(
+      ([one, { type }], [other, { type: otherType }]) => sizeOf(type) - sizeOf(otherType) || first.indexOf(other) - first.indexOf(one),
+    )
+  },
+  endings: {
+    // Every observation updates a row, and most leave the schedule as it is. With free room on its page such an update touches no index, so no
+    // index may have another column that changes, or the version. Vacuumed at 2 % of dead rows, because at the default of 20 % the index of due
+    // polls would be slow to read.
+    parcel: 'with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02)',
+    // Every round of deliveries updates a few rows. With free room on the page no index is touched. The threshold brings a vacuum before the
+    // default of 50 dead rows, which is many times the table.
+    endpoint: 'with (fillfactor = 50, autovacuum_vacuum_threshold = 20)',
+    // Free room on the pages would not help, because every update moves a row from one partial index to another, and so writes all indexes.
+    // Vacuumed at 1 % of dead rows, because ended deliveries leave dead entries at the front of delivery_due, which is read every two seconds.
+    delivery: 'with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.02)',
+  },
+})
+
+const OWN = `
 -- Every commit updates this table. With free room all versions of a row stay on one page, which any reader prunes. The thresholds bring a vacuum
 -- after a thousand updates.
 create table counter (name TEXT primary key, value bigint not null, base bigint not null, version bigint not null)
@@ -24,159 +61,9 @@ insert into counter (name, value, base, version)
 create sequence parcel_numbers increment by 10000 start with 10000;
 create sequence inbox_numbers increment by 10000 start with 10000;
 
--- Every observation updates a row, and most leave the schedule as it is. With free room on its page such an update touches no index, so no index may
--- have another column that changes, or the version. Vacuumed at 2 % of dead rows, because at the default of 20 % the index of due polls would be slow to read.
-create table parcel (
-  id bigint primary key, watched_at_ms bigint, first_pushed_at_ms bigint, activated_at_ms bigint not null, latest_at_ms bigint,
-  last_seen_at_ms bigint, checked_at_ms bigint, next_poll_at_ms bigint, latest_learnt_at_ms bigint, version bigint not null default 0,
-  entry_count integer not null, failures integer not null, is_full smallint not null, latest_status TEXT, stopped TEXT)
-  with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
-create index parcel_by_next_poll on parcel (next_poll_at_ms, id) where next_poll_at_ms is not null;
-create index parcel_by_stopped on parcel (stopped, id) where next_poll_at_ms is null;
-
-create table parcel_status (status TEXT not null);
 -- The key is a hash, because a carrier's status may be too long for an index entry, and an error would stop the recording.
 create unique index parcel_status_key on parcel_status (hashtextextended(status, 0));
-
-create table event_value (member TEXT not null, value TEXT not null, constraint event_value_key primary key (member, value));
-
-create table identifier (parcel_id bigint not null, refused_at_ms bigint, is_tracking_id smallint not null, value TEXT primary key);
-create index identifier_by_parcel on identifier (parcel_id, is_tracking_id, refused_at_ms);
-
-create table content (
-  id bigint generated by default as identity primary key, is_unused smallint not null default 0, digest bytea not null unique,
-  json TEXT not null);
-create index content_unused on content (id) where is_unused = 1;
-
-create table sighting (
-  parcel_id bigint not null, at_ms bigint not null, content_id bigint not null, listing bigint not null, asked_at_ms bigint not null,
-  sequence bigint not null, audience bigint not null default 0, learnt_at_ms bigint, ordinal integer not null, time_form integer not null,
-  extra TEXT, constraint sighting_key primary key (parcel_id, at_ms, time_form, content_id, listing, ordinal));
--- Erasure and retention remove the contents that nobody else uses.
-create index sighting_by_content on sighting (content_id);
-
-create table answer (
-  parcel_id bigint not null, asked_at_ms bigint not null, entry_count integer not null, is_flawed smallint not null,
-  decides_order smallint not null, language TEXT not null, digest bytea not null, head TEXT not null, body bytea,
-  constraint answer_key primary key (parcel_id, language, digest));
-create index answer_by_age on answer (asked_at_ms) where body is not null;
-
-create table language_asked (
-  parcel_id bigint not null, sequence bigint not null, language TEXT not null,
-  constraint language_asked_key primary key (parcel_id, language));
-
-create table inbox (
-  id bigint primary key, parcel_id bigint not null, received_at_ms bigint not null, duplicates bigint not null default 0,
-  key_index integer not null, state smallint not null, digest bytea not null, content_encoding TEXT, reason TEXT, body bytea);
-create unique index inbox_by_digest on inbox (parcel_id, digest);
-create index inbox_quarantined on inbox (id) where state = 1;
-create index inbox_expired on inbox (id) where state = 2;
-create index inbox_dismissed on inbox (id) where state = 3;
-create index inbox_by_reason on inbox (reason, id) where state = 1;
-create index inbox_by_age on inbox (received_at_ms, id) where body is not null;
 create index inbox_unrecorded on inbox (received_at_ms, id) where parcel_id = 0;
-
-create table refusal (
-  id bigint generated by default as identity primary key, at_ms bigint not null, body_bytes bigint, is_cut_short smallint not null,
-  address TEXT not null, verdict TEXT not null, key_name TEXT, causes TEXT not null, headers TEXT not null, body_sha256 TEXT);
-
-create table expected_push (
-  entry bigint primary key, parcel_id bigint not null, event_at_ms bigint not null, found_at_ms bigint not null, due_at_ms bigint not null);
-create index expected_push_by_due on expected_push (due_at_ms, entry);
-
-create table audit (
-  sequence bigint primary key, at_ms bigint not null, parcel_id bigint not null, kind TEXT not null, detail TEXT not null);
-create index audit_by_parcel on audit (parcel_id);
-
-create table age_mark (at_ms bigint primary key, sequence bigint not null, parcel_id bigint not null);
-create table tombstone (parcel_id bigint not null, erased_at_ms bigint not null, mark TEXT primary key);
-`
-
-const DELIVERY = `
-create table feed (
-  sequence bigint primary key, parcel_id bigint not null, entry bigint not null, payload_ref bigint,
-  earlier_audience bigint not null default 0, kind smallint not null);
-create index feed_joins on feed (entry, sequence) where kind = 4;
--- An erasure removes the bodies of the events that were composed for the entries of the parcel.
-create index feed_composed on feed (entry) where payload_ref <= 0;
--- A search for what an endpoint never received reads only the events that were told as backfill.
-create index feed_backfill on feed (sequence) where payload_ref = -1;
-
-create table composed_event (sequence bigint primary key, body bytea not null);
-
--- Every round of deliveries updates a few rows. With free room on the page no index is touched. The threshold brings a vacuum before the default
--- of 50 dead rows, which is many times the table.
-create table endpoint (
-  id bigint generated by default as identity primary key, succeeded_at_ms bigint, failing_since_ms bigint,
-  failed_for_ms bigint not null default 0, probe_at_ms bigint, woken_at_ms bigint not null default 0, queued_to bigint,
-  backfill_from bigint, backfill_to bigint, removed_at_ms bigint, refused_from bigint, refused_at_ms bigint, alarmed_at_ms bigint,
-  disabled_at_ms bigint, first_sequence bigint not null default 0, probes_failed integer not null default 0, round integer not null default 1, name TEXT not null,
-  origin TEXT not null, settings TEXT not null, disabled TEXT, disabled_by TEXT, failed_parcels TEXT not null default '[]',
-  backfill_earlier TEXT not null default '[]', sealed_keys TEXT) with (fillfactor = 50, autovacuum_vacuum_threshold = 20);
-create unique index endpoint_by_name on endpoint (name) where removed_at_ms is null;
-
--- Free room on the pages would not help, because every update moves a row from one partial index to another, and so writes all indexes. Vacuumed at
--- 1 % of dead rows, because ended deliveries leave dead entries at the front of delivery_due, which is read every two seconds.
-create table delivery (
-  id bigint generated by default as identity primary key, endpoint_id bigint not null, parcel_id bigint not null, sequence bigint not null,
-  previous_sequence bigint not null, inbox_id bigint, queued_at_ms bigint not null, first_failed_at_ms bigint,
-  next_attempt_at_ms bigint not null, settled_at_ms bigint, accepted_at_ms bigint, accepted_duration_ms bigint, attempts integer not null,
-  spared integer not null default 0, round integer not null default 0, accepted_status integer, state smallint not null, reason TEXT,
-  accepted_address TEXT)
-  with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.02);
-create unique index delivery_by_parcel on delivery (endpoint_id, parcel_id, sequence);
-create index delivery_by_time on delivery (queued_at_ms, id);
-create index delivery_due on delivery (endpoint_id, round, next_attempt_at_ms, id) where state = 1;
-create index delivery_waiting on delivery (endpoint_id, parcel_id, sequence, state, queued_at_ms) where state < 2;
-create index delivery_skipped on delivery (state, endpoint_id) where state < 2 and reason is not null;
-create index delivery_ended on delivery (endpoint_id, state, sequence, id) where state >= 2;
-create index delivery_ended_by_time on delivery (endpoint_id, state, queued_at_ms, id) where state >= 2;
-create index delivery_by_age on delivery (settled_at_ms, id) where state >= 2;
-create index delivery_composed on delivery (sequence) where inbox_id is null;
-
-create table attempt (
-  id bigint generated by default as identity primary key, delivery_id bigint not null, at_ms bigint not null, duration_ms bigint not null,
-  status integer, reason TEXT, answer bytea, address TEXT);
-create index attempt_by_delivery on attempt (delivery_id, id);
-
-create table failure (
-  endpoint_id bigint not null, count bigint not null, first_at_ms bigint not null, last_at_ms bigint not null, delivery_id bigint not null,
-  status integer, digest TEXT not null, reason TEXT, answer bytea, constraint failure_key primary key (endpoint_id, digest));
-create index failure_by_time on failure (endpoint_id, last_at_ms);
-`
-
-const OPERATIONS = `
-create table job (
-  id bigint generated by default as identity primary key, done bigint not null, created_at_ms bigint not null, started_at_ms bigint,
-  ended_at_ms bigint, end_told smallint not null default 0, kind TEXT not null, task TEXT not null, started_by TEXT not null,
-  state TEXT not null, place TEXT, failure TEXT);
-create index job_unended on job (id) where ended_at_ms is null;
-create index job_end_untold on job (id) where ended_at_ms is not null and end_told = 0;
-
-create table operator_event (
-  id bigint generated by default as identity primary key, at_ms bigint not null, event TEXT not null, detail TEXT not null);
-create index operator_event_by_time on operator_event (at_ms, id);
-create index operator_event_by_name on operator_event (event, at_ms, id);
-
-create table operator_action (
-  id bigint generated by default as identity primary key, at_ms bigint not null, by_kind TEXT not null, by_name TEXT not null, address TEXT,
-  action TEXT not null, target_kind TEXT, target TEXT, detail TEXT not null);
-create index operator_action_by_time on operator_action (at_ms, id);
-
-create table trouble (subject TEXT primary key, since_ms bigint not null, count bigint not null default 0);
-
-create table refused_pushes (
-  process TEXT not null, cause TEXT not null, from_ms bigint not null, until_ms bigint not null, count bigint not null,
-  pushes bigint, again bigint,
-  constraint refused_pushes_key primary key (process, cause, from_ms));
-
-create table quarantine_count (
-  id bigint generated by default as identity primary key, at_ms bigint not null, reason TEXT not null, count bigint not null);
-
-create table tally (
-  span TEXT not null, kind TEXT not null, from_ms bigint not null, counts TEXT not null,
-  constraint tally_key primary key (span, kind, from_ms));
-create index tally_by_time on tally (span, from_ms);
 `
 
 /** The tables that replicas share. */
@@ -223,6 +110,6 @@ create index flight_by_time on flight (until_ms);
 
 export const schema: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
-    for (const part of [HISTORY, DELIVERY, OPERATIONS, REPLICAS]) await sql.raw(part.replaceAll('TEXT', 'text collate "C"')).execute(db)
+    for (const part of [TABLES.join(';\n'), OWN, REPLICAS]) await sql.raw(part.replaceAll('TEXT', 'text collate "C"')).execute(db)
   },
 }
