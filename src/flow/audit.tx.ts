@@ -1,5 +1,5 @@
 import type { Audited, OperatorAction } from '../domain/admin/operator-action.ts'
-import type { WriteTx } from './write-store.ts'
+import type { WriteTx } from '../store/write-store.ts'
 
 export type AuditTx = Pick<WriteTx, 'addAction'>
 

@@ -1,5 +1,5 @@
 import { encodeOperatorEvent, type OperatorEvent } from '../domain/delivery/operator-event.ts'
-import type { WriteTx } from './write-store.ts'
+import type { WriteTx } from '../store/write-store.ts'
 
 export type OperatorEventTx = Pick<WriteTx, 'addOperatorEvent' | 'listEndpoints' | 'queueComposed'>
 

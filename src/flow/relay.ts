@@ -1,5 +1,5 @@
+import type { ReadSide } from '../store/read-side.ts'
 import type { Clock, Log, Meter } from './ports.ts'
-import type { ReadSide } from './read-side.ts'
 import type { WriteSide } from './write-side.ts'
 
 /**

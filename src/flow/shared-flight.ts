@@ -1,5 +1,5 @@
 import type { FlightEnd } from '../domain/polling/flight-end.ts'
-import type { SharedFlights } from './history/ports.ts'
+import type { SharedFlights } from '../store/polling/shared-carrier.ts'
 
 /** If the replica that runs a job is killed, another replica takes the job over after at most this long. */
 const LEASE_MS = 5000

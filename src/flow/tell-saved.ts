@@ -1,4 +1,4 @@
-import type { Transactions, WriteTx } from './write-store.ts'
+import type { Transactions, WriteTx } from '../store/write-store.ts'
 
 /**
  * Wraps the store for transactions that change parcels without an observation, for example when an operator unwatches a parcel. After each

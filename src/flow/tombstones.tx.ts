@@ -1,5 +1,5 @@
 import { type ErasedName, markOf, type Tombstone } from '../domain/history/erased.ts'
-import type { WriteTx } from './write-store.ts'
+import type { WriteTx } from '../store/write-store.ts'
 
 /** Returns tombstones by identifier. */
 export async function findTombstones(

@@ -1,5 +1,5 @@
-import type { TimeSample } from '../flow/admin/ports.ts'
 import type { Clock } from '../flow/ports.ts'
+import type { TimeSample } from '../store/admin/replica-table.ts'
 
 export interface ServerClock extends Clock {
   /** Corrects the clock by one reading of the server's time. */

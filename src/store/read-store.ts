@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import type { ReadSide } from '../flow/read-side.ts'
 import { existingTargets, listActions } from './admin/action-lists.ts'
 import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
@@ -30,6 +29,7 @@ import { listRefused } from './ingest/refused-pushes.ts'
 import { listLeftStores } from './moving/left-stores.ts'
 import { findAnsweredParcels } from './polling/answered-parcels.ts'
 import type { ReadEngine } from './read-engine.ts'
+import type { ReadSide } from './read-side.ts'
 import { listRestores } from './restores.ts'
 import { statement } from './statement.ts'
 

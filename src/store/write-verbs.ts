@@ -1,6 +1,5 @@
 import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
-import type { WriteTx } from '../flow/write-store.ts'
 import { endSession } from './admin/ended-sessions.ts'
 import { searchMentions } from './admin/erasure/mentions.ts'
 import { addUnfinished, listUnfinished, removeUnfinished } from './admin/erasure/unfinished.ts'
@@ -44,6 +43,7 @@ import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
 import type { Leases } from './polling/leases.ts'
 import { listEndedByClock, shiftSchedule } from './polling/schedule-shift.ts'
 import { loadSetting, makeSetting, markLanguageAsked, saveSetting, TOMBSTONE_KEY } from './settings.ts'
+import type { WriteTx } from './write-store.ts'
 
 /** Parcels and identifiers within a transaction. Until the transaction ends, nobody else changes what it has read. */
 export interface Parcels {

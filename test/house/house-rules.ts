@@ -16,7 +16,7 @@ const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'http
   .map((name) => `node:${name}`)
 const FILES = ['node:fs', 'node:fs/promises']
 
-/** The ports of the flows, and the files that join them: the read side, the write side and the store. */
+/** The ports of the flows, and the file that joins what they write. */
 const PORTS = [
   'ports.ts',
   'ingest/ports.ts',
@@ -24,13 +24,13 @@ const PORTS = [
   'polling/ports.ts',
   'delivery/ports.ts',
   'admin/ports.ts',
-  'admin/erasure/erasure-ports.ts',
-  'admin/backups/backup-ports.ts',
-  'admin/moving/move-ports.ts',
-  'admin/retention/retention-ports.ts',
-]
-  .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
-  .map((name) => `flow/${name}`)
+  'write-side.ts',
+].map((name) => `flow/${name}`)
+
+/** What flows may use of the store: its capabilities and the types of a transaction and of reads, but no engine. */
+const STORE = ['admin/', 'delivery/', 'history/', 'ingest/', 'moving/', 'polling/', 'engine.ts', 'read-side.ts', 'write-store.ts'].map(
+  (name) => `store/${name}`,
+)
 
 /** The modules whose types are sent between threads: pushes, polls, deliveries and failures. */
 const PASSING = ['errors.ts', 'ingest/inbox.ts', 'history/recording.ts', 'delivery/dispatch-round.ts', 'delivery/endpoint-state.ts'].map(
@@ -42,7 +42,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'domain/', imports: [], libraries: ['zod'], platform: ['node:crypto'] },
   // Inflating a body needs no I/O, so node:zlib is allowed in the domain.
   { place: 'domain/ingest/mismatch/', imports: ['domain/'], libraries: [], platform: ['node:buffer', 'node:crypto', 'node:zlib'] },
-  { place: 'flow/', imports: ['domain/'], libraries: [], platform: [] },
+  { place: 'flow/', imports: ['domain/', ...STORE], libraries: [], platform: [] },
   {
     place: 'http/',
     imports: ['domain/', 'flow/'],
@@ -51,21 +51,26 @@ export const ROOMS: readonly Room[] = [
   },
   // This makes docs/openapi.json. The running relay does not import it.
   { place: 'http/openapi.ts', imports: ['domain/', 'flow/'], libraries: ['zod', 'zod-openapi'], platform: [] },
-  { place: 'store/', imports: ['domain/', ...PORTS], libraries: ['kysely', 'lru-cache'], platform: EDGE },
+  { place: 'store/', imports: ['domain/'], libraries: ['kysely', 'lru-cache'], platform: EDGE },
   {
     place: 'store/sqlite/',
-    imports: ['domain/', ...PORTS, 'regular-file.ts', 'store/'],
+    imports: ['domain/', 'regular-file.ts', 'store/'],
     libraries: ['better-sqlite3', 'kysely', 'lru-cache'],
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
-  { place: 'store/postgres/', imports: ['domain/', ...PORTS, 'store/'], libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
+  { place: 'store/postgres/', imports: ['domain/', 'store/'], libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
   // Requests to the carrier and deliveries to endpoints both go through outbound/, which guards and limits them.
-  { place: 'carrier/', imports: ['domain/', ...PORTS, 'outbound/'], libraries: ['p-retry', 'undici'], platform: EDGE },
+  {
+    place: 'carrier/',
+    imports: ['domain/', ...PORTS, 'outbound/', 'store/polling/shared-carrier.ts'],
+    libraries: ['p-retry', 'undici'],
+    platform: EDGE,
+  },
   { place: 'outbound/', imports: ['domain/', ...PORTS], libraries: ['ipaddr.js', 'undici'], platform: EDGE },
   // Workers, timers and caches decide nothing about parcels, so they may use only the domain's errors and types.
   {
     place: 'runtime/',
-    imports: ['domain/errors.ts', 'domain/history/recording.ts', ...PORTS],
+    imports: ['domain/errors.ts', 'domain/history/recording.ts', ...PORTS, 'store/admin/replica-table.ts'],
     libraries: ['lru-cache', 'node-cron', 'p-limit'],
     platform: EDGE,
   },

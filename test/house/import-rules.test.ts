@@ -37,9 +37,12 @@ const SOUND = {
     "import { createHash } from 'node:crypto'\nimport type { Entry } from './entry.ts'\nexport const derive = (e: Entry) => createHash(e)",
   'domain/entry.ts': 'export type Entry = string',
   'flow/ports.ts': "import type { Entry } from '../domain/entry.ts'\nexport interface Store { readonly entries: readonly Entry[] }",
-  'flow/serve.ts': "import type { Store } from './ports.ts'\nexport const createServe = (store: Store) => store",
+  'flow/serve.ts':
+    "import { findJob } from '../store/admin/jobs.ts'\nimport type { Store } from './ports.ts'\nexport const createServe = (store: Store) => [store, findJob]",
   'http/status.routes.ts': "import Router from '@koa/router'\nimport type { createServe } from '../flow/serve.ts'\nexport const x = Router",
-  'store/open.ts': "import type { Store } from '../flow/ports.ts'\nexport const openStore = (s: Store) => s",
+  'store/open.ts': "import type { Entry } from '../domain/entry.ts'\nexport const openStore = (e: Entry) => e",
+  'store/sqlite/sqlite.ts': "import Database from 'better-sqlite3'\nexport const open = Database",
+  'store/admin/jobs.ts': "import { sql } from 'kysely'\nexport const findJob = sql",
   'sandbox/world.ts': "import { createServer } from 'node:http'\nexport const world = createServer",
 }
 function violationsOf(planted: Readonly<Record<string, string>>): readonly string[] {
@@ -55,6 +58,8 @@ describe('a planted fault is found', () => {
     ['an import of types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
     ['an import in a type', 'http/x.ts', "export type B = import('../app.ts').A", ':1: http/ may not import app.ts'],
     ['an import at run time', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
+    ['an engine in a flow', 'flow/x.ts', "import '../store/sqlite/sqlite.ts'", ':1: flow/ may not import store/sqlite/sqlite.ts'],
+    ['SQL outside the store', 'flow/x.ts', "import { sql } from 'kysely'", ':1: flow/ may not use the library kysely'],
     ['an import for its effects', 'carrier/x.ts', "import '../cli/serve.ts'", ':1: carrier/ may not import cli/serve.ts'],
     ['an import over several lines', 'store/x.ts', "import {\n  x,\n} from '../flow/serve.ts'", ':1: store/ may not import flow/serve.ts'],
     [

@@ -1,9 +1,9 @@
 import type { BudgetAnswer, BudgetLimits } from '../../domain/polling/call-budget.ts'
 import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
-import type { BudgetStore } from '../../flow/polling/ports.ts'
 import type { Clock } from '../../flow/ports.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
+import type { BudgetStore } from '../../store/polling/shared-carrier.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
 import type { SlotResult } from './own-budget.ts'
 

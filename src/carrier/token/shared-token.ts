@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token.ts'
-import type { SharedToken, TokenVault } from '../../flow/polling/ports.ts'
+import type { TokenVault } from '../../flow/polling/ports.ts'
+import type { SharedToken } from '../../store/polling/shared-carrier.ts'
 import { readPassword } from './credentials.ts'
 
 /** A replica claims the right to request a token. The claim lapses after this time, so that another replica can go on if the first is killed. */

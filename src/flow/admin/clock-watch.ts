@@ -9,8 +9,8 @@ import {
   noteClock,
   type OtherClocks,
 } from '../../domain/admin/clock-record.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { Clock } from '../ports.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 
 /** Compares the wall clock with the monotonic clock, and with the clocks of others. */
 export interface ClockWatch {

@@ -11,10 +11,10 @@ import {
 } from '../../domain/admin/problems/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { notStoredSince } from '../../domain/ingest/refused-pushes.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import { findTombstones } from '../tombstones.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 
 export type TellOperators = Pick<
   WriteSide,

@@ -21,9 +21,9 @@ import {
 } from '../../domain/delivery/endpoint-state.ts'
 import { FIXED_HEADERS_MAX } from '../../domain/delivery/fixed-headers.ts'
 import { backfillSpan } from '../../domain/history/audience.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 import { firstUnqueuedSequence, type StartTx, startPosition } from './start-position.tx.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'resealEndpoint' | 'removeEndpoint'>

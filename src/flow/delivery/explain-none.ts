@@ -2,7 +2,7 @@ import type { DeliverySelection } from '../../domain/delivery/delivery-list.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { FeedItem, FeedKind } from '../../domain/delivery/feed-event.ts'
 import type { ReplayOrder } from '../../domain/delivery/replay-order.ts'
-import type { ReadSide } from '../read-side.ts'
+import type { ReadSide } from '../../store/read-side.ts'
 
 type Reads = Pick<ReadSide, 'countReplayable' | 'findQueued' | 'readFeed'>
 

@@ -2,7 +2,7 @@ import { noFilters } from '../../domain/delivery/endpoint.ts'
 import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
-import type { WriteTx } from '../write-store.ts'
+import type { WriteTx } from '../../store/write-store.ts'
 
 const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)
 

@@ -1,28 +1,8 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
-import type {
-  DeliveryPage,
-  DeliveryQuery,
-  DeliverySelection,
-  InspectedDelivery,
-  ReplayCount,
-  ReplayedBatch,
-  ReplayRequest,
-  RetryOutcome,
-} from '../../domain/delivery/delivery-list.ts'
-import type { DeliveryRules, DispatchRound, DispatchRoundReport, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
-import type { DamagedEndpoint } from '../../domain/delivery/endpoint.ts'
-import type {
-  AddedEndpoint,
-  ConfiguredEndpoint,
-  EndpointBacklog,
-  EndpointChangeRequest,
-  EndpointEdit,
-  EndpointState,
-} from '../../domain/delivery/endpoint-state.ts'
-import type { EventValue } from '../../domain/delivery/event-values.ts'
-import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
-import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
+import type { ReplayedBatch, ReplayRequest, RetryOutcome } from '../../domain/delivery/delivery-list.ts'
+import type { DeliveryRules, DispatchRound, DispatchRoundReport } from '../../domain/delivery/dispatch-round.ts'
+import type { AddedEndpoint, ConfiguredEndpoint, EndpointChangeRequest, EndpointEdit } from '../../domain/delivery/endpoint-state.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 
@@ -99,44 +79,4 @@ export interface DeliveryWrites {
   skipDelivery(request: Audited & { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
   /** The prefix of this relay's event ids. It is created once and never changes. */
   relayId(): Promise<string>
-}
-
-/** The reads of delivery; see `ReadSide`. */
-export interface DeliveryReads {
-  /** Events of the feed after a sequence, with the content that they have now. */
-  readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
-  /** The values that each member of events has had, up to a thousand for each. */
-  listEventValues(): Promise<readonly EventValue[]>
-  /** All endpoints that are not removed, in the order in which they were added. */
-  listEndpoints(): Promise<readonly EndpointState[]>
-  /** The endpoints that `listEndpoints` leaves out. */
-  listDamagedEndpoints(): Promise<readonly DamagedEndpoint[]>
-  /** An endpoint's groups of equal failures. Leaves out groups without a failure since `sinceMs`. The latest comes first. */
-  listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
-  /** The group with the last failure of each endpoint, by the endpoint's id. */
-  lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
-  /**
-   * Counts the waiting and the dead deliveries of endpoints, by their ids: in one query those of which there are few, as of most endpoints, and the
-   * others in parts, so that other reads can run in between.
-   */
-  countBacklogs(endpointIds: readonly string[]): Promise<ReadonlyMap<string, EndpointBacklog>>
-  /** Returns when the oldest waiting delivery of each endpoint was queued, in one query; absent: none waits. Looks at up to 20,000 of each. */
-  listOldestWaiting(): Promise<ReadonlyMap<string, number>>
-  /** Whether a failing endpoint has a delivery for a probe; see `DeliveryTx.findProbe`. */
-  hasProbe(request: Omit<ProbeRequest, 'nowMs'>): Promise<boolean>
-  /** The newest delivery comes first. */
-  listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
-  /** A delivery by id; null: no delivery has this id. */
-  findDelivery(id: number): Promise<InspectedDelivery | null>
-  /** Returns the sequences of the given events for which the endpoint has a delivery in any state. */
-  findQueued(request: {
-    readonly endpointId: string
-    readonly events: readonly { readonly parcelId: number; readonly sequence: number }[]
-  }): Promise<ReadonlySet<number>>
-  /** Counts the deliveries that a replay would queue. It stops at `limit`. */
-  countReplayable(request: {
-    readonly selection: DeliverySelection
-    readonly limit: number
-    readonly untilMs: number
-  }): Promise<ReplayCount>
 }

@@ -1,7 +1,7 @@
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { planDeliveries } from '../../domain/delivery/plan-deliveries.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 
 type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'queueFeed' | 'readFeedEntries' | 'saveQueuedTo'>
 

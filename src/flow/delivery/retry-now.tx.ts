@@ -1,7 +1,7 @@
 import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 
 type RetryTx = AuditTx & Pick<WriteTx, 'hastenDelivery' | 'listEndpoints' | 'saveHealth' | 'skipDelivery' | 'unskipDelivery'>
 

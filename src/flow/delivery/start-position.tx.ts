@@ -1,5 +1,5 @@
 import type { EndpointEdit } from '../../domain/delivery/endpoint-state.ts'
-import type { WriteTx } from '../write-store.ts'
+import type { WriteTx } from '../../store/write-store.ts'
 
 export type StartTx = Pick<WriteTx, 'feedSpan' | 'nothingSince' | 'recordedAt' | 'sequenceToCome'>
 type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>

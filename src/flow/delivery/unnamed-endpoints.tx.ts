@@ -1,8 +1,8 @@
 import { type EndpointState, withDisabled } from '../../domain/delivery/endpoint-state.ts'
 import { isToBeRemoved, lookAtUnnamed, type UnnamedEndpoint, type UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 import { parseStored } from '../../domain/json-body.ts'
+import type { WriteTx } from '../../store/write-store.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
-import type { WriteTx } from '../write-store.ts'
 
 export type UnnamedTx = OperatorEventTx &
   Pick<WriteTx, 'endpointsConfigured' | 'loadSetting' | 'removeEndpoint' | 'saveEndpoint' | 'saveSetting'>

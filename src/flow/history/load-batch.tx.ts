@@ -3,8 +3,8 @@ import type { Tombstone } from '../../domain/history/erased.ts'
 import { continueJoins, joinNeeds, startJoins } from '../../domain/history/join-loads.ts'
 import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import { addLoaded, type BatchNeeds, type StoredSnapshot, startSnapshot } from '../../domain/history/snapshot.ts'
+import type { HistoryTx } from '../../store/history/history-store.ts'
 import { findTombstones } from '../tombstones.tx.ts'
-import type { HistoryTx } from './ports.ts'
 
 export type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds' | 'findTombstones'>
 

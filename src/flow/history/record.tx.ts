@@ -7,9 +7,9 @@ import type { Snapshot } from '../../domain/history/snapshot.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
+import type { Transactions, WriteStore, WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
 import { addTombstones } from '../tombstones.tx.ts'
-import type { Transactions, WriteStore, WriteTx } from '../write-store.ts'
 import { type LoadTx, loadBatch, loadNeeds } from './load-batch.tx.ts'
 
 export type RecordTx = LoadTx & Pick<WriteTx, 'addTombstones' | 'applyChanges' | 'countQuarantine'>

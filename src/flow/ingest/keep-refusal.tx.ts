@@ -1,6 +1,6 @@
 import { staleRefused } from '../../domain/ingest/refused-pushes.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 
 type KeepTx = Pick<WriteTx, 'addRefusal' | 'listRefused' | 'removeRefused' | 'saveRefused'>
 

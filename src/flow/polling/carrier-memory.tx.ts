@@ -1,7 +1,7 @@
 import { parseStored } from '../../domain/json-body.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 
 type MemoryTx = Pick<WriteTx, 'loadSetting' | 'saveSetting'>
 

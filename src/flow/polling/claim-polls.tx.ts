@@ -1,8 +1,8 @@
 import { countsFromMs, type ParcelState } from '../../domain/history/parcel-state.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { DuePoll, PollCandidate } from '../../domain/polling/poll.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 import { createPollPriority, type RankTx } from './poll-priority.tx.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 

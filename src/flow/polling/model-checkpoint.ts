@@ -21,9 +21,9 @@ import {
 } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
 import { notAhead } from '../../domain/put-back.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { Part } from '../relay.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 import type { CarrierModel } from './carrier-model.ts'
 
 type SaveTx = OperatorEventTx & Pick<WriteTx, 'saveSetting'>

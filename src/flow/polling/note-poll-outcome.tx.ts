@@ -4,8 +4,8 @@ import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { LanguageAsked, PollFailure } from '../../domain/polling/poll.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
 type OutcomeTx = Pick<WriteTx, 'findIdentifiers' | 'findParcel' | 'loadParcel' | 'loadSightings' | 'pollableFrom' | 'saveParcel'> &

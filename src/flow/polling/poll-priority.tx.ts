@@ -2,7 +2,7 @@ import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { pollValue } from '../../domain/polling/cadence.ts'
 import { cadenceFactsOf } from '../../domain/polling/next-poll.ts'
 import type { DueCursor } from '../../domain/polling/poll.ts'
-import type { WriteTx } from '../write-store.ts'
+import type { WriteTx } from '../../store/write-store.ts'
 import type { SchedulePorts } from './schedule-poll.tx.ts'
 
 export type RankTx = Pick<WriteTx, 'duePolls' | 'findParcels'>

@@ -1,6 +1,6 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { DueCursor } from '../../domain/polling/poll.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 type RescheduleTx = Pick<WriteTx, 'duePolls' | 'findParcels' | 'pollableFrom' | 'saveParcels'>

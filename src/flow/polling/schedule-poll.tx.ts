@@ -1,8 +1,8 @@
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { CadenceModel, CadencePolicy } from '../../domain/polling/cadence.ts'
 import { scheduleNextPoll } from '../../domain/polling/next-poll.ts'
+import type { WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
-import type { WriteTx } from '../write-store.ts'
 
 export interface SchedulePorts extends Part<'clock', 'now'> {
   /** Returns the current model, by which next polls are scheduled. */

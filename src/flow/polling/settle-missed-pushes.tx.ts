@@ -1,8 +1,8 @@
 import { audienceOf } from '../../domain/history/audience.ts'
 import { deriveEntries, type Entry } from '../../domain/history/history.ts'
 import type { ExpectedPush, MissedPush } from '../../domain/polling/poll.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 
 type DueTx = Pick<WriteTx, 'duePushes' | 'findParcels'>
 type NameTx = Pick<WriteTx, 'pollableIdentifiers'>

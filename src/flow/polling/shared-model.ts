@@ -1,9 +1,9 @@
 import { encodeLesson, type Lesson, parseLesson } from '../../domain/polling/lesson.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
+import type { LessonTable } from '../../store/polling/shared-carrier.ts'
 import type { Relay } from '../relay.ts'
 import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
-import type { LessonTable } from './ports.ts'
 
 /** The model of the carrier that replicas share. The poller keeps the model. The other replicas leave lessons for it: what they have learnt. */
 export interface SharedModel {

@@ -5,10 +5,10 @@ import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
 import { notAhead } from '../../domain/put-back.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type AuditTx, audit } from '../audit.tx.ts'
 import { findTombstones } from '../tombstones.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { Transactions, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 type AddTx = Pick<

@@ -6,9 +6,9 @@ import {
   type QueuedSpan,
   readToldEvent,
 } from '../../domain/delivery/delivery-list.ts'
-import type { ReadSide } from '../../flow/read-side.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
+import type { ReadSide } from '../read-side.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 import { acceptedAttempt, decodeAttempt, decodeDelivery } from './delivery-codec.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { UnusedText } from '../../flow/admin/retention/retention-ports.ts'
+import type { UnusedText } from '../admin/retention/retention-store.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 

@@ -1,6 +1,6 @@
 import type { StoredRow } from '../../domain/admin/store-move.ts'
-import type { CopiedTable } from '../../flow/admin/moving/move-ports.ts'
 import { COLUMNS, type Column, type Tables } from '../schema.ts'
+import type { CopiedTable } from './move-ports.ts'
 
 /** The tables that a move leaves behind, each with the reason. All tables in `COLUMNS` are moved; any other does not compile without a reason. */
 export const NOT_MOVED: Readonly<Record<Exclude<keyof Tables, keyof typeof COLUMNS>, string>> = {

@@ -1,5 +1,5 @@
-import type { MoveSource, MoveTarget } from '../../flow/admin/moving/move-ports.ts'
 import type { MoveMark, MoveSide } from './move-mark.ts'
+import type { MoveSource, MoveTarget } from './move-ports.ts'
 
 /** If the store is a file, no other relay can begin to use it before `release`. */
 export interface StoreHold {

@@ -1,8 +1,8 @@
 import { pollableNow } from '../../domain/identifiers.ts'
 import type { DueCursor, PollCandidate } from '../../domain/polling/poll.ts'
-import type { WriteTx } from '../../flow/write-store.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
+import type { WriteTx } from '../write-store.ts'
 import type { Leases } from './leases.ts'
 
 const due = statement<{ nowMs: number; fromMs: number; afterId: number; limit: number }>()((db, p) =>

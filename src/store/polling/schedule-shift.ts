@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import type { WriteSide } from '../../flow/write-side.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
+import type { ScheduleShift } from './polling-store.ts'
 
 /** The parcel id of operator events. */
 const NO_PARCEL = 0
@@ -100,16 +100,13 @@ const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs:
     ),
 )
 
-export async function listEndedByClock(
-  session: Session,
-  { afterParcelId, limit, nowMs }: Parameters<WriteSide['shiftSchedule']>[0],
-): Promise<readonly number[]> {
+export async function listEndedByClock(session: Session, { afterParcelId, limit, nowMs }: ScheduleShift): Promise<readonly number[]> {
   const lastId = (await session.all(polledFor, { afterParcelId, limit })).at(-1)?.id
   return lastId === undefined ? [] : (await session.all(ended, { afterParcelId, lastId, nowMs })).map(({ id }) => id)
 }
 
 /** Shifts the polls and deliveries of the next parcels after the clock was put back. Returns the last parcel id; null: there are no more. */
-export async function shiftSchedule(session: Session, request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null> {
+export async function shiftSchedule(session: Session, request: ScheduleShift): Promise<number | null> {
   const { byMs, sinceMs, nowMs, afterParcelId, limit } = request
   const ids = await session.all(polledFor, { afterParcelId, limit })
   const lastId = ids.at(-1)?.id ?? null

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
-import type { StoreCopier } from '../../flow/admin/backups/backup-ports.ts'
+import type { StoreCopier } from '../admin/backup-ports.ts'
 import type { Session, TombstoneKeeping, WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
 import { storedTombstones } from '../history/tombstones.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { BackupComparison, BackupFolder, BackupMaker, BackupOrder } from '../../flow/admin/backups/backup-ports.ts'
 import { hostOnThread } from '../../runtime/threads/thread.ts'
+import type { BackupComparison, BackupFolder, BackupMaker, BackupOrder } from '../../store/admin/backup-ports.ts'
 import { discardCopy, listBackups } from '../../store/sqlite/backups/backup-folder.ts'
 
 /** The data with which the backup thread is started. */

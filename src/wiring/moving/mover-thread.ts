@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { MoveSource, MoveTarget } from '../../flow/admin/moving/move-ports.ts'
 import { createStoreMove, type StoreMove } from '../../flow/admin/moving/move-store.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
 import { serveVerbs } from '../../runtime/threads/thread.ts'
+import type { MoveSource, MoveTarget } from '../../store/moving/move-ports.ts'
 import { movesOf } from '../storage/store-address.ts'
 import type { MoverData, MoverVerbs } from './mover.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { WriteTx } from '../../../src/flow/write-store.ts'
+import type { WriteTx } from '../../../src/store/write-store.ts'
 import { engines, openBareStore } from '../../support/store/engines.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createReplayFeed } from '../../../src/flow/delivery/replay-feed.tx.ts'
-import type { WriteStore } from '../../../src/flow/write-store.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import type { WriteStore } from '../../../src/store/write-store.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'

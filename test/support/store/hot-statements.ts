@@ -1,4 +1,3 @@
-import type { ReadSide } from '../../../src/flow/read-side.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import type { Session } from '../../../src/store/engine.ts'
 import { createParcelVersions } from '../../../src/store/postgres/history/parcel-versions.ts'
@@ -6,6 +5,7 @@ import { createPostgresReader, createPostgresWriter } from '../../../src/store/p
 import { compileForPostgres } from '../../../src/store/postgres/postgres-dialect.ts'
 import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
 import type { ReadEngine } from '../../../src/store/read-engine.ts'
+import type { ReadSide } from '../../../src/store/read-side.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
 import { compileForSqlite } from '../../../src/store/sqlite/dialect.ts'
 import { openSqliteReader, openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'

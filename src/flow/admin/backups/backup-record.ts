@@ -1,7 +1,7 @@
 import { type BackupState, type MadeBackup, NO_BACKUPS, stateAfterBackup } from '../../../domain/admin/backup.ts'
+import type { BackupFolder } from '../../../store/admin/backup-ports.ts'
 import type { Part, Writes } from '../../relay.ts'
 import type { Unstored } from '../unstored.ts'
-import type { BackupFolder } from './backup-ports.ts'
 
 interface Attempt {
   readonly name: string

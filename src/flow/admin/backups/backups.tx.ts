@@ -8,11 +8,11 @@ import {
 } from '../../../domain/admin/backup.ts'
 import { UNENDED_MAX } from '../../../domain/admin/job.ts'
 import { AppError } from '../../../domain/errors.ts'
+import type { StoreCopier } from '../../../store/admin/backup-ports.ts'
+import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
-import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { BackupEnd } from '../ports.ts'
-import type { StoreCopier } from './backup-ports.ts'
 
 export type Backups = Pick<WriteSide, 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'>
 

@@ -1,7 +1,7 @@
 import { parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
+import type { WriteStore, WriteTx } from '../../../store/write-store.ts'
 import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
-import type { WriteStore, WriteTx } from '../../write-store.ts'
 
 /** The stored setting in which the command `restore` records each restore. */
 const SETTING = 'restores'

@@ -1,11 +1,12 @@
 import { ERASURE_LINEAGE, type ErasedIdentifier, MARKS_MAX, UNCLEAR } from '../../../domain/admin/erasure.ts'
 import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../../../domain/history/erased.ts'
 import { ANY_LENGTH, searchFor } from '../../../domain/names-in-text.ts'
+import type { ErasedParcels } from '../../../store/admin/erasure/erasure-store.ts'
+import type { WriteStore, WriteTx } from '../../../store/write-store.ts'
 import { audit } from '../../audit.tx.ts'
 import { addTombstones, findTombstones } from '../../tombstones.tx.ts'
-import type { WriteStore, WriteTx } from '../../write-store.ts'
 import { lastRestoreIn } from '../backups/restores.tx.ts'
-import type { ErasedParcels, ErasureWrites } from './erasure-ports.ts'
+import type { ErasureWrites } from './erasure-ports.ts'
 
 export interface ErasePorts {
   readonly store: WriteStore

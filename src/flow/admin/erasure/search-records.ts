@@ -1,5 +1,6 @@
 import { type ErasedCounts, FIRST_MENTION, isOfPushes, type MentionPlace } from '../../../domain/admin/erasure.ts'
-import type { ErasureWrites, SearchedMentions, SearchedPage } from './erasure-ports.ts'
+import type { SearchedMentions, SearchedPage } from '../../../store/admin/erasure/erasure-store.ts'
+import type { ErasureWrites } from './erasure-ports.ts'
 
 /** How many records one transaction searches. */
 const SEARCHED = 200

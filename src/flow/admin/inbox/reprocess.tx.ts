@@ -4,10 +4,10 @@ import type { BatchReport } from '../../../domain/history/recording.ts'
 import type { HeldPush, HeldRange, HeldSelection, IncomingPush } from '../../../domain/ingest/inbox.ts'
 import { parsePush } from '../../../domain/ingest/parse-push.ts'
 import { notAhead } from '../../../domain/put-back.ts'
+import type { Transactions, WriteStore, WriteTx } from '../../../store/write-store.ts'
 import { type AuditTx, audit } from '../../audit.tx.ts'
 import { failedPush, learn, orQuarantined, type RecordPorts, type RecordTx, recordTogether, reportOf } from '../../history/record.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
-import type { Transactions, WriteStore, WriteTx } from '../../write-store.ts'
 
 type Reprocess = Parameters<WriteSide['reprocess']>[0]
 export type ReprocessBatchTx = RecordTx & Pick<WriteTx, 'listHeld'>

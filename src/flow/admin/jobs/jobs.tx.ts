@@ -10,9 +10,9 @@ import {
   type UnendedJob,
 } from '../../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../../domain/delivery/delivery-list.ts'
+import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import { type AuditTx, audit } from '../../audit.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
-import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { ReprocessBatches, ReprocessBatchTx, ReprocessedHeld, ReprocessIn } from '../inbox/reprocess.tx.ts'
 import { type PassBatch, type PrunePorts, type PruneTx, pruneIn } from '../retention/retention.tx.ts'
 import { isRebuild, type RebuildStretch } from './rebuild.tx.ts'

@@ -12,9 +12,9 @@ import {
 import type { RecordRules } from '../../../domain/history/record-rules.ts'
 import type { CadenceModel } from '../../../domain/polling/cadence.ts'
 import { scheduleNextPoll } from '../../../domain/polling/next-poll.ts'
+import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import type { Part } from '../../relay.ts'
 import { findTombstones } from '../../tombstones.tx.ts'
-import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { RebuildNews } from '../ports.ts'
 
 export interface RebuildPorts extends Part<'log', 'error'> {

@@ -1,5 +1,5 @@
 import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from '../../../domain/admin/store-move.ts'
-import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
+import type { CopiedTable, MoveSource, MoveTarget } from '../../../store/moving/move-ports.ts'
 
 /** A page has at most this many rows, and fewer if the rows are large. */
 const ROWS_MAX = 500

@@ -1,7 +1,7 @@
 import type { Concern } from '../../../domain/admin/problems/concern.ts'
 import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../../domain/admin/replica.ts'
+import type { ReplicaConfig, ReplicaTable, Watermarks } from '../../../store/admin/replica-table.ts'
 import type { Relay } from '../../relay.ts'
-import type { ReplicaConfig, ReplicaTable, Watermarks } from '../ports.ts'
 import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
 
 /** Begins and ends the work that a replica does because it holds a role. */

@@ -1,5 +1,5 @@
+import type { ReplicaTable } from '../../../store/admin/replica-table.ts'
 import type { Relay } from '../../relay.ts'
-import type { ReplicaTable } from '../ports.ts'
 
 export interface ReplicaProcess {
   readonly host: string

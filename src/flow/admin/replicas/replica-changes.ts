@@ -1,4 +1,4 @@
-import type { ReplicaTable, Watermarks } from '../ports.ts'
+import type { ReplicaTable, Watermarks } from '../../../store/admin/replica-table.ts'
 import type { DrivenMembership } from './membership.ts'
 
 /** Called when a replica, this one included, has changed something in the shared store. */

@@ -1,7 +1,7 @@
 import type { Concern } from '../../../domain/admin/problems/concern.ts'
+import type { ReplicaConfig, ReplicaTable, TimeSample } from '../../../store/admin/replica-table.ts'
 import type { Clock } from '../../ports.ts'
 import type { Relay } from '../../relay.ts'
-import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 

@@ -1,6 +1,6 @@
 import { dispatcherOf, type Replica } from '../../../domain/admin/replica.ts'
+import type { ReplicaConfig } from '../../../store/admin/replica-table.ts'
 import type { Reads } from '../../relay.ts'
-import type { ReplicaConfig } from '../ports.ts'
 import type { Membership } from './membership.ts'
 
 export interface SoleMembershipPorts extends Reads<'listEndpoints'> {

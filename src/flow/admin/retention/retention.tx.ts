@@ -34,12 +34,12 @@ import {
 } from '../../../domain/admin/retention.ts'
 import { keptFrom, SPANS_KEPT, type TallySpan } from '../../../domain/admin/tally.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
+import type { RetentionTx } from '../../../store/admin/retention/retention-store.ts'
+import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import { type AuditTx, audit } from '../../audit.tx.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
-import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { ClockWatch } from '../clock-watch.ts'
-import type { RetentionTx } from './retention-ports.ts'
 
 export type PruneTx = AuditTx &
   OperatorEventTx &

@@ -1,6 +1,6 @@
 import { rotateTokenKeys, type TokenKeys } from '../../../domain/admin/token-keys.ts'
+import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import { type AuditTx, audit } from '../../audit.tx.ts'
-import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { AdminWrites } from '../ports.ts'
 
 const CURRENT = 'token-key'

@@ -10,7 +10,7 @@ import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
 import { pausedUntil, probeLooks } from '../../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { paceAt } from '../../../domain/delivery/pace.ts'
-import type { WriteTx } from '../../write-store.ts'
+import type { WriteTx } from '../../../store/write-store.ts'
 
 export type ClaimTx = Pick<WriteTx, 'findNextDeliveries' | 'findOvertaken' | 'findProbe'>
 export type ClaimOptions = Pick<DeliveryRules, 'perEndpoint' | 'claimsPerAttempt'>

@@ -9,11 +9,11 @@ import {
 } from '../../../domain/admin/erasure.ts'
 import { namesInBody, wordsInBody } from '../../../domain/ingest/search-body.ts'
 import type { NameSearch } from '../../../domain/names-in-text.ts'
-import type { SearchedMentions, SearchedPage } from '../../../flow/admin/erasure/erasure-ports.ts'
 import type { Session } from '../../engine.ts'
 import { listHeld } from '../../ingest/held-pushes.ts'
 import { unpackBody } from '../../ingest/unpack-body.ts'
 import { statement } from '../../statement.ts'
+import type { SearchedMentions, SearchedPage } from './erasure-store.ts'
 
 type Page = { readonly after: number; readonly limit: number }
 

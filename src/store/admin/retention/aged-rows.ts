@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import { CLOCK_SETTING, decodeClockRecord } from '../../../domain/admin/clock-record.ts'
 import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, UnrecordedPush } from '../../../domain/admin/retention.ts'
 import type { InboxState } from '../../../domain/ingest/inbox.ts'
-import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from '../../../flow/admin/retention/retention-ports.ts'
 import { DELIVERY_STATE, decodeParcel } from '../../codec.ts'
 import { waitingAt } from '../../delivery/deliveries.ts'
 import { prunedTo } from '../../delivery/feed.ts'
@@ -10,6 +9,7 @@ import type { Session } from '../../engine.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { loadSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
+import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from './retention-store.ts'
 
 /** A page of rows older than `beforeMs`, oldest first. It starts after the row with the time `atMs` and the id `id`. */
 type Page = { readonly beforeMs: number; readonly atMs: number; readonly id: number; readonly limit: number }

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import type { AgeMark } from '../../../domain/admin/retention.ts'
 import { listedIn } from '../../../domain/history/order-answer.ts'
-import type { AgedAnswer, RetentionTx } from '../../../flow/admin/retention/retention-ports.ts'
 import { DELIVERY_STATE, encodeListed } from '../../codec.ts'
 import { PRUNED_TO } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
@@ -9,6 +8,7 @@ import { listMarked } from '../../history/unused-contents.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { saveSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
+import type { AgedAnswer, RetentionTx } from './retention-store.ts'
 
 /** The condition on the state leaves out a delivery that was queued again after it was found. */
 const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed }) =>

@@ -1,4 +1,4 @@
-import type { LessonTable } from '../../../flow/polling/ports.ts'
+import type { LessonTable } from '../../polling/shared-carrier.ts'
 import type { WatchedPool } from '../server-watch.ts'
 import { alone, whole } from './alone.ts'
 

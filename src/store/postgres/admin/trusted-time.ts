@@ -1,4 +1,4 @@
-import type { TimeSample } from '../../../flow/admin/ports.ts'
+import type { TimeSample } from '../../admin/replica-table.ts'
 
 /**
  * Tells the time of a server's clock, but ignores a step forward for a while. Right after such a step, leases that were just renewed would

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { WriteTx } from '../../../flow/write-store.ts'
+import type { WriteTx } from '../../write-store.ts'
 import type { TransactionContents } from '../history/postgres-contents.ts'
 import type { PostgresSession } from '../postgres-session.ts'
 import { rawStatement } from '../raw-statement.ts'

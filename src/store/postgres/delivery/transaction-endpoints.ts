@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import type { WriteTx } from '../../../flow/write-store.ts'
 import { encodeEndpoint, listEndpoints, saveEndpoint, saveHealth } from '../../delivery/endpoints.ts'
+import type { WriteTx } from '../../write-store.ts'
 import type { Endpoints } from '../../write-verbs.ts'
 import { endpointsStay, readEndpointsVersion } from '../counter.ts'
 import { PROVISIONAL, real } from '../history/provisional.ts'

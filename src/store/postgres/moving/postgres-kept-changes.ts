@@ -1,6 +1,6 @@
 import type { Cell } from '../../../domain/admin/store-move.ts'
-import type { MoveSource } from '../../../flow/admin/moving/move-ports.ts'
 import type { MoveSide } from '../../moving/move-mark.ts'
+import type { MoveSource } from '../../moving/move-ports.ts'
 import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable } from '../../moving/moved-tables.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 import { changesOf, dropChanges } from './postgres-move-mark.ts'

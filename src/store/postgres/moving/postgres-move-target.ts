@@ -1,6 +1,6 @@
 import { MOVE_WAS_CANCELLED } from '../../../domain/admin/store-move.ts'
-import type { MoveTarget } from '../../../flow/admin/moving/move-ports.ts'
 import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../../moving/move-mark.ts'
+import type { MoveTarget } from '../../moving/move-ports.ts'
 import { columnsOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../../moving/moved-tables.ts'
 import { takePoolerParameter } from '../pooler-parameter.ts'
 import { migratePostgres } from '../postgres-migrate.ts'

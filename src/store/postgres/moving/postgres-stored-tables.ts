@@ -1,5 +1,5 @@
 import type { Cell, StoredRow } from '../../../domain/admin/store-move.ts'
-import type { StoredTables } from '../../../flow/admin/moving/move-ports.ts'
+import type { StoredTables } from '../../moving/move-ports.ts'
 import { columnsOf, keyOf, type MovedTable, movedTable } from '../../moving/moved-tables.ts'
 import type { SqlValue } from '../../statement.ts'
 import { escapeNul } from '../nul-escape.ts'

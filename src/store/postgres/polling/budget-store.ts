@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type BudgetRow, settleBudget } from '../../../domain/polling/call-budget.ts'
-import type { BudgetStore } from '../../../flow/polling/ports.ts'
+import type { BudgetStore } from '../../polling/shared-carrier.ts'
 import type { PostgresWriter } from '../postgres.ts'
 import { rawStatement } from '../raw-statement.ts'
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { TokenRecord } from '../../../domain/polling/carrier-token.ts'
-import type { SharedToken } from '../../../flow/polling/ports.ts'
+import type { SharedToken } from '../../polling/shared-carrier.ts'
 import type { PostgresWriter } from '../postgres.ts'
 import type { PostgresSession } from '../postgres-session.ts'
 import { rawStatement } from '../raw-statement.ts'

@@ -1,5 +1,4 @@
-import type { SharedFlights } from '../../../flow/history/ports.ts'
-import type { SharedCarrier } from '../../../flow/polling/ports.ts'
+import type { SharedCarrier, SharedFlights } from '../../polling/shared-carrier.ts'
 import { createPostgresWriter } from '../postgres.ts'
 import { openPostgres } from '../postgres-engine.ts'
 import { watchServer } from '../server-watch.ts'

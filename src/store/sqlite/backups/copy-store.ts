@@ -1,6 +1,6 @@
 import { close, fdatasync, open, rmSync } from 'node:fs'
 import type Database from 'better-sqlite3'
-import type { StoreCopier } from '../../../flow/admin/backups/backup-ports.ts'
+import type { StoreCopier } from '../../admin/backup-ports.ts'
 import { makeFile } from '../permissions.ts'
 
 /** How long one step may take. Everything that needs the writer waits for the step. */

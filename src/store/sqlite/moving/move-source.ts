@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import type { StoreNumbers } from '../../../domain/admin/store-move.ts'
 import type { CarrierMemory } from '../../../domain/polling/carrier-memory.ts'
-import type { CopiedTable, MoveSource } from '../../../flow/admin/moving/move-ports.ts'
 import { createHoldOff } from '../../moving/hold-off.ts'
 import type { MoveMark, MoveSide } from '../../moving/move-mark.ts'
+import type { CopiedTable, MoveSource } from '../../moving/move-ports.ts'
 import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable, SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
 import {
   changesOf,

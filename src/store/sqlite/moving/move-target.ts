@@ -1,8 +1,8 @@
 import Database from 'better-sqlite3'
 import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from '../../../domain/admin/store-move.ts'
-import type { MoveTarget } from '../../../flow/admin/moving/move-ports.ts'
 import { isThere } from '../../../regular-file.ts'
 import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../../moving/move-mark.ts'
+import type { MoveTarget } from '../../moving/move-ports.ts'
 import {
   columnsOf,
   MOVED_TABLES,

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
 import type { Cell, StoredRow } from '../../../domain/admin/store-move.ts'
-import type { StoredTables } from '../../../flow/admin/moving/move-ports.ts'
+import type { StoredTables } from '../../moving/move-ports.ts'
 import { columnsOf, keyOf, type MovedTable, movedTable, SETTING_OF_SEQUENCE } from '../../moving/moved-tables.ts'
 
 export function createStoredTables(db: Database.Database): StoredTables {

@@ -2,9 +2,9 @@ import { expect, test, vi } from 'vitest'
 import type { BackupProgress } from '../../../../src/domain/admin/backup.ts'
 import type { Job } from '../../../../src/domain/admin/job.ts'
 import type { Actor } from '../../../../src/domain/admin/operator-action.ts'
-import type { BackupFolder, BackupOrder, PlacedBackup } from '../../../../src/flow/admin/backups/backup-ports.ts'
 import { type ManageBackupsPorts, openManageBackups } from '../../../../src/flow/admin/backups/manage-backups.ts'
 import type { BackupEnd } from '../../../../src/flow/admin/ports.ts'
+import type { BackupFolder, BackupOrder, PlacedBackup } from '../../../../src/store/admin/backup-ports.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 
 const ADMIN: Actor = { kind: 'app', name: 'admin', address: '127.0.0.1' }

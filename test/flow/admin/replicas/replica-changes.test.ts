@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Watermarks } from '../../../../src/flow/admin/ports.ts'
 import { createReplicaChanges } from '../../../../src/flow/admin/replicas/replica-changes.ts'
+import type { Watermarks } from '../../../../src/store/admin/replica-table.ts'
 
 const BEFORE: Watermarks = { server: 1, sequence: 10, endpoints: 10, roles: 10, orders: 10, isMoving: false }
 const ALL = ['setBack', 'committed', 'reordered', 'replicasChanged']

@@ -1,4 +1,4 @@
-import type { StoredRow, StoreNumbers } from '../../../domain/admin/store-move.ts'
+import type { StoredRow, StoreNumbers } from '../../domain/admin/store-move.ts'
 
 /** A table that a move copies. */
 export interface CopiedTable {

@@ -1,11 +1,11 @@
 import type { StorageState } from '../domain/admin/erasure.ts'
 import type { KeptTombstones } from '../domain/history/erased.ts'
-import type { ErasureTx } from './admin/erasure/erasure-ports.ts'
-import type { AdminTx } from './admin/ports.ts'
-import type { DeliveryTx } from './delivery/delivery-tx.ts'
-import type { HistoryTx } from './history/ports.ts'
-import type { IngestTx } from './ingest/ports.ts'
-import type { PollingTx } from './polling/ports.ts'
+import type { AdminTx } from './admin/admin-store.ts'
+import type { ErasureTx } from './admin/erasure/erasure-store.ts'
+import type { DeliveryTx } from './delivery/delivery-store.ts'
+import type { HistoryTx } from './history/history-store.ts'
+import type { IngestTx } from './ingest/ingest-store.ts'
+import type { PollingTx } from './polling/polling-store.ts'
 
 /**
  * The store inside one transaction. Each verb sees the effects of the verbs before it. A verb that returns nothing need not be awaited. If

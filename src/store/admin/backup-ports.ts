@@ -1,5 +1,5 @@
-import type { BackupFile, BackupPlace, BackupProgress, MadeBackup } from '../../../domain/admin/backup.ts'
-import type { ErasureTrace } from '../../../domain/admin/erasure.ts'
+import type { BackupFile, BackupPlace, BackupProgress, MadeBackup } from '../../domain/admin/backup.ts'
+import type { ErasureTrace } from '../../domain/admin/erasure.ts'
 
 /** Copies an open store while the relay continues to write to it. */
 export interface StoreCopier {

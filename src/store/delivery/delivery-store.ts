@@ -1,4 +1,12 @@
-import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
+import type {
+  DeliveryPage,
+  DeliveryQuery,
+  DeliverySelection,
+  InspectedDelivery,
+  ReplayCount,
+  ReplayedBatch,
+  ReplayRequest,
+} from '../../domain/delivery/delivery-list.ts'
 import type {
   ClaimRef,
   ComposedDelivery,
@@ -11,9 +19,10 @@ import type {
 } from '../../domain/delivery/dispatch-round.ts'
 import type { DamagedEndpoint } from '../../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
-import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { FailureNote } from '../../domain/delivery/failure-group.ts'
-import type { FeedEntries, FeedEntriesRequest } from '../../domain/delivery/feed-entry.ts'
+import type { CatchingUp, EndpointBacklog, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { EventValue } from '../../domain/delivery/event-values.ts'
+import type { FailureGroup, FailureNote } from '../../domain/delivery/failure-group.ts'
+import type { FeedEntries, FeedEntriesRequest, FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 
 /** The store as delivery uses it inside one transaction; see `WriteTx`. */
@@ -93,4 +102,44 @@ export interface DeliveryTx {
   saveSettlements(settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void
   /** Adds failures to the groups of their endpoints. */
   noteFailures(failures: readonly FailureNote[], nowMs: number): void
+}
+
+/** The reads of delivery; see `ReadSide`. */
+export interface DeliveryReads {
+  /** Events of the feed after a sequence, with the content that they have now. */
+  readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
+  /** The values that each member of events has had, up to a thousand for each. */
+  listEventValues(): Promise<readonly EventValue[]>
+  /** All endpoints that are not removed, in the order in which they were added. */
+  listEndpoints(): Promise<readonly EndpointState[]>
+  /** The endpoints that `listEndpoints` leaves out. */
+  listDamagedEndpoints(): Promise<readonly DamagedEndpoint[]>
+  /** An endpoint's groups of equal failures. Leaves out groups without a failure since `sinceMs`. The latest comes first. */
+  listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
+  /** The group with the last failure of each endpoint, by the endpoint's id. */
+  lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
+  /**
+   * Counts the waiting and the dead deliveries of endpoints, by their ids: in one query those of which there are few, as of most endpoints, and the
+   * others in parts, so that other reads can run in between.
+   */
+  countBacklogs(endpointIds: readonly string[]): Promise<ReadonlyMap<string, EndpointBacklog>>
+  /** Returns when the oldest waiting delivery of each endpoint was queued, in one query; absent: none waits. Looks at up to 20,000 of each. */
+  listOldestWaiting(): Promise<ReadonlyMap<string, number>>
+  /** Whether a failing endpoint has a delivery for a probe; see `DeliveryTx.findProbe`. */
+  hasProbe(request: Omit<ProbeRequest, 'nowMs'>): Promise<boolean>
+  /** The newest delivery comes first. */
+  listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
+  /** A delivery by id; null: no delivery has this id. */
+  findDelivery(id: number): Promise<InspectedDelivery | null>
+  /** Returns the sequences of the given events for which the endpoint has a delivery in any state. */
+  findQueued(request: {
+    readonly endpointId: string
+    readonly events: readonly { readonly parcelId: number; readonly sequence: number }[]
+  }): Promise<ReadonlySet<number>>
+  /** Counts the deliveries that a replay would queue. It stops at `limit`. */
+  countReplayable(request: {
+    readonly selection: DeliverySelection
+    readonly limit: number
+    readonly untilMs: number
+  }): Promise<ReplayCount>
 }
