@@ -1,28 +1,16 @@
 import { createCarrier, type RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
-import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
-import type { TokenVault } from '../flow/polling/ports.ts'
-import type { Log } from '../flow/ports.ts'
-import type { Storage } from './storage/opened-storage.ts'
+import type { Relay } from './relay.ts'
 
-export interface CarrierPorts {
-  /** A relay that does not share its store continues with the call counts of its last run. */
-  readonly storage: Pick<Storage, 'write' | 'reads' | 'clock' | 'shared'>
-  readonly log: Log
-  /** Returns the password of the latest config. */
-  readonly password: () => string
-  readonly vault: TokenVault
-  readonly onCall: (spender: CallSpender) => void
-}
+type CarrierParts = Pick<Relay, 'write' | 'reads' | 'clock' | 'shared' | 'log' | 'settings' | 'vault' | 'tallies'>
 
 /** Opens the carrier's client. Returns it with `memory`: what the last run saved about the carrier; null: nothing was saved. */
 export async function openCarrier(
   config: Config,
-  { storage, log, password, vault, onCall }: CarrierPorts,
+  { write, reads, clock, shared, log, settings, vault, tallies }: CarrierParts,
 ): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
-  const { write, reads, clock, shared } = storage
   const memory = await write.carrierMemory().catch((err: unknown) => {
     log.warn({ err }, 'cannot read the counts of calls to the carrier that the last run saved')
     return null
@@ -33,9 +21,9 @@ export async function openCarrier(
     ...upstream,
     memory,
     remember: (left) => write.rememberCarrier(left),
-    password,
+    password: () => settings().upstream.password.reveal(),
     ...(shared === null ? {} : { shared: { ...shared.carrier, vault } }),
-    onCall,
+    onCall: tallies.callMade,
     answeredBefore: () => reads.answeredParcels(),
     isErased: async (identifier) => (await write.erasedAtMs({ identifier, nowMs: clock.now() })) !== null,
     clock,
@@ -50,10 +38,7 @@ export async function openCarrier(
  * Reads the carrier's `caFile` again. If the file cannot be used, the relay keeps the previous authority, and the log says why. Returns the
  * problems found.
  */
-export function renewAuthority(
-  config: Config,
-  { carrier, log }: { readonly carrier: RemoteCarrier; readonly log: Log },
-): readonly string[] {
+export function renewAuthority(config: Config, { carrier, log }: Pick<Relay, 'carrier' | 'log'>): readonly string[] {
   try {
     carrier.replaceAuthority(authorityOf(config))
     return []

@@ -1,8 +1,12 @@
 import type { Config } from '../config/config.ts'
 import type { ShownCertificate } from '../flow/admin/trouble-watch.ts'
 import type { Log } from '../flow/ports.ts'
-import type { ClientCertificate } from './delivery/configured-endpoints.ts'
 import type { TlsFiles } from './tls-files.ts'
+
+export interface ClientCertificate {
+  readonly endpoint: string
+  readonly untilMs: number
+}
 
 type ListenerName = 'public' | 'internal'
 

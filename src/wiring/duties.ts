@@ -2,12 +2,11 @@ import type { Membership } from '../flow/admin/replicas/membership.ts'
 import { createTidyReplicas } from '../flow/admin/replicas/tidy-replicas.ts'
 import { createModelSharing, type ModelSharingPorts } from '../flow/polling/model-sharing.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
-import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
-import type { Closing } from './closing.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { openPolling } from './polling.ts'
 import type { CommitSignal } from './recording.ts'
+import type { Relay } from './relay.ts'
 import type { SharedStore } from './storage/opened-storage.ts'
 
 /** How often this replica sends the poller what it has learnt about the carrier. */
@@ -24,13 +23,13 @@ function lookAtEndpointsEvery(removeAfterMs: number): number {
 
 type DutiesOfShared = Pick<SharedStore, 'replicas' | 'clearMoves'> & Pick<ModelSharingPorts, 'model'>
 
-export interface DutiesPorts {
-  readonly storage: { readonly replicas: Pick<Membership, 'holds' | 'id' | 'list'>; readonly shared: DutiesOfShared | null }
+export interface DutiesPorts extends Pick<Relay, 'closing' | 'log'> {
+  readonly replicas: Pick<Membership, 'holds' | 'id' | 'list'>
+  readonly shared: DutiesOfShared | null
   readonly commitSignal: Pick<CommitSignal, 'subscribe'>
   readonly delivery: Pick<Delivery, 'wake' | 'review' | 'reviewAll' | 'drained' | 'lapsed' | 'restore' | 'removeUnnamed'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
-  readonly closing: Closing
   /** How long an endpoint stays when no config names it any more, in milliseconds. */
   readonly removeAfterMs: number
   /** Called when another replica moves the store. */
@@ -39,12 +38,11 @@ export interface DutiesPorts {
   readonly tellFollowers: () => void
   /** Called when events of the feed that are in memory may be gone from the store. */
   readonly forgetFeed: () => void
-  readonly log: Log
 }
 
 /** Begins to react to commits of this replica. If the store is shared, also takes roles and reacts to commits of other replicas. */
 export function beginDuties(ports: DutiesPorts): void {
-  const { storage, commitSignal, delivery, closing, log } = ports
+  const { shared, commitSignal, delivery, closing, log } = ports
   commitSignal.subscribe({
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
@@ -57,12 +55,11 @@ export function beginDuties(ports: DutiesPorts): void {
     lookAtEndpointsEvery(ports.removeAfterMs),
   )
   closing.add(() => watching.stop())
-  if (storage.shared !== null) beginSharing(storage.shared, ports)
+  if (shared !== null) beginSharing(shared, ports)
 }
 
 function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: DutiesPorts): void {
-  const { delivery, polling, pushes, tellFollowers, closing, log } = ports
-  const membership = ports.storage.replicas
+  const { replicas: membership, delivery, polling, pushes, tellFollowers, closing, log } = ports
   const tidy = createTidyReplicas({ replicas: membership, clearMoves, delivery, log })
   const sharing = createModelSharing({ model, isPoller: () => membership.holds('poller'), lookAtPushes: pushes.look, log })
   for (const timer of [startRepeating(sharing.leave, LEAVE_EVERY_MS), startRepeating(sharing.load, LOAD_EVERY_MS)])

@@ -1,7 +1,6 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
-import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../domain/errors.ts'
 import { spentUntilMs } from '../domain/polling/call-budget.ts'
@@ -12,37 +11,33 @@ import { createTokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
 import type { Pause } from '../flow/history/fetch-on-miss.ts'
 import { createServe } from '../flow/history/serve.ts'
 import { createRefresh } from '../flow/polling/refresh.ts'
-import type { Log, Meter } from '../flow/ports.ts'
 import { createSharedFlight } from '../flow/shared-flight.ts'
 import { createPerMinute } from '../http/server/per-minute.ts'
 import { createTokens } from '../http/server/tokens.ts'
 import { createAnswerCache } from '../runtime/answer-cache.ts'
 import { createFairQueue } from '../runtime/fair-queue.ts'
 import { createMemory } from '../runtime/memory.ts'
+import { startRepeating } from '../runtime/repeating.ts'
 import { languagesOf } from './carrier.ts'
-import type { openRecording } from './recording.ts'
-import type { Storage } from './storage/opened-storage.ts'
+import type { Relay } from './relay.ts'
 import { firstWrite } from './storage/storage.ts'
 
 const REMEMBERED = { tokens: 10_000, sessions: 1000, rightPasswords: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
 
-export interface HistoryPorts {
-  readonly storage: Storage
-  readonly recording: ReturnType<typeof openRecording>
-  readonly carrier: RemoteCarrier
-  readonly meter: Meter
-  readonly log: Log
-}
+type AnswerParts = Pick<Relay, 'carrier' | 'recorder' | 'reads' | 'write' | 'meter' | 'clock' | 'log'>
+type HistoryParts = AnswerParts & Pick<Relay, 'changes' | 'shared' | 'replicas'>
 
 export type History = ReturnType<typeof openHistory>
 
 /** Assembles the part that answers questions about parcels: from the store or, if the store has no answer, from the carrier. */
-export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
-  const { clock, reads, write, changes } = storage
-  const flights = storage.shared?.flights
-  const shared =
+export function openHistory(
+  config: Config,
+  { carrier, recorder, reads, write, meter, clock, log, changes, shared, replicas }: HistoryParts,
+) {
+  const flights = shared?.flights
+  const together =
     flights === undefined ? {} : { together: createSharedFlight({ flights, pause: (ms) => pause(ms, undefined, { ref: false }) }) }
-  const ports = { carrier, recorder: recording.recorder, reads, write, meter, clock, log, ...shared }
+  const ports = { carrier, recorder, reads, write, meter, clock, log, ...together }
   const cache = createAnswerCache({ bytesMax: config.limits.cacheBytes, changes })
   const spent = () => spentUntilMs(carrier.state().budget, clock.now())
   const serve = createServe(
@@ -64,7 +59,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
     serve,
     whyNotAsked: () => describeNotAsked(carrier.state(), spent()),
     refresh: createRefresh(
-      { ...ports, lapse: storage.replicas.signal, failsSinceMs: () => carrier.state().breaker.sinceMs },
+      { ...ports, lapse: replicas.signal, failsSinceMs: () => carrier.state().breaker.sinceMs },
       { languages: languagesOf(config) },
     ),
   }
@@ -77,6 +72,9 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
 const LOGINS = { waitingMax: 256, waitingPerKeyMax: 64 }
 const LOGINS_RETRY_AFTER_MS = 1000
 
+/** How long it may take until a replica notices that another one has made all tokens invalid. */
+const LOOK_AT_TOKEN_KEYS_MS = 10_000
+
 /** How long a person who does not use the portal stays logged in. */
 export const SESSION_IDLE_MS = 60 * 60_000
 const SESSION = { idleMs: SESSION_IDLE_MS, maxMs: 12 * 60 * 60_000 }
@@ -87,7 +85,7 @@ const SESSION = { idleMs: SESSION_IDLE_MS, maxMs: 12 * 60 * 60_000 }
  */
 export async function openAuthentication(
   config: Config,
-  { clock, path, write, reads }: Pick<Storage, 'clock' | 'path' | 'write' | 'reads'>,
+  { clock, path, write, reads, restores, closing, log }: Pick<Relay, 'clock' | 'path' | 'write' | 'reads' | 'restores' | 'closing' | 'log'>,
 ) {
   const passwordKey = randomBytes(32)
   const logins = createFairQueue({
@@ -101,6 +99,13 @@ export async function openAuthentication(
     pause,
     isShared: config.store.engine === 'postgres',
   })
+  if (config.store.engine === 'postgres') {
+    const looking = startRepeating(
+      () => keyring.refresh().catch((err: unknown) => log.debug({ err }, 'cannot read the keys of tokens; the relay tries again')),
+      LOOK_AT_TOKEN_KEYS_MS,
+    )
+    closing.add(() => looking.stop())
+  }
   const ports: Omit<AuthenticatePorts, 'tokens' | 'verified'> = {
     verifyPassword: (phc, password, { network, isThere }) => logins.run(network, () => verify(phc, password), isThere),
     digestPassword: (phc, password) => createHmac('sha256', passwordKey).update(`${phc} ${password}`).digest('base64'),
@@ -126,7 +131,7 @@ export async function openAuthentication(
         end: write.endSession,
         among: reads.endedAmong,
         // A restore recorded by a clock that was ahead must not end the sessions of a year.
-        beforeMs: Math.min((await reads.listRestores()).at(-1)?.atMs ?? 0, clock.now()),
+        beforeMs: Math.min(restores.at(-1)?.atMs ?? 0, clock.now()),
       },
     },
     { ...options, tokenLifetimeMs: SESSION.idleMs, sessionMaxMs: SESSION.maxMs },

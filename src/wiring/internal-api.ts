@@ -1,103 +1,85 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
 import type { DiskRoom } from '../domain/admin/disk-room.ts'
-import type { RestoreRecord } from '../domain/admin/restore.ts'
 import { AppError } from '../domain/errors.ts'
-import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import type { Check } from '../flow/admin/check.ts'
 import { createManageErasures } from '../flow/admin/erasure/manage-erasures.ts'
-import type { TombstoneKeyKeeper } from '../flow/admin/erasure/tombstone-key.ts'
 import { createGiveOnce } from '../flow/admin/give-once.ts'
 import { createManageInbox } from '../flow/admin/inbox/manage-inbox.ts'
 import { createManageRebuild } from '../flow/admin/jobs/manage-rebuild.ts'
 import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
 import type { ManageMoves } from '../flow/admin/moving/manage-moves.ts'
-import { createLiveLook } from '../flow/admin/overview/live-look.ts'
+import { createLiveLook, type LiveLookPorts } from '../flow/admin/overview/live-look.ts'
 import { createOperationQueries } from '../flow/admin/overview/operation-queries.ts'
-import { createOverview } from '../flow/admin/overview/overview.ts'
+import { createOverview, type Overview } from '../flow/admin/overview/overview.ts'
 import { createReadTraffic } from '../flow/admin/overview/traffic.ts'
 import { createImportWatches } from '../flow/admin/parcels/import-watches.ts'
 import { createParcelCommands } from '../flow/admin/parcels/parcel-commands.ts'
 import { createParcelQueries } from '../flow/admin/parcels/parcel-queries.ts'
 import type { ReloadConfig } from '../flow/admin/reload-config.ts'
 import { createManageRetention } from '../flow/admin/retention/manage-retention.ts'
-import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
-import type { TokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
-import type { Unstored } from '../flow/admin/unstored.ts'
-import { createFeedTail, type FeedTail } from '../flow/delivery/feed-tail.ts'
+import { createFeedTail } from '../flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../flow/delivery/follow-feed.ts'
 import { commitStatsOf } from '../flow/history/commit-stats.ts'
 import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import { createUpstream } from '../flow/polling/upstream.ts'
-import type { Log } from '../flow/ports.ts'
 import { createFormIds } from '../http/portal/form-ids.ts'
-import { createLiveStreams } from '../http/portal/live/live-streams.ts'
+import { createLiveStreams, type LiveStreamsPorts } from '../http/portal/live/live-streams.ts'
 import type { PortalSettings } from '../http/portal/portal.ts'
 import { createSessions } from '../http/portal/session.ts'
 import { createAddressOf, createIsFromProxy } from '../http/server/client-address.ts'
 import { createCountFailure, createVisitorOf } from '../http/server/failures.ts'
-import { createInternalListener } from '../http/server/internal.ts'
+import { createInternalListener, type InternalOptions } from '../http/server/internal.ts'
 import { createPerMinute } from '../http/server/per-minute.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createTickLimit } from '../runtime/tick-limit.ts'
 import { filesLeftAt, storesLeftBeside } from '../store/sqlite/left-stores.ts'
-import type { openConcerns } from './concerns.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
 import { otherClocksOf } from './other-clocks.ts'
-import type { CommitSignal } from './recording.ts'
+import type { Relay } from './relay.ts'
 import { REPLICA } from './replicas.ts'
-import type { openReporting } from './reporting.ts'
-import type { Storage } from './storage/opened-storage.ts'
+import type { openConcerns } from './reporting/concerns.ts'
+import type { openReporting } from './reporting/reporting.ts'
 
 /** One turn of the event loop writes to this many followers of the feed, which takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25
 
-export interface InternalApiPorts {
-  readonly storage: Storage
-  readonly carrier: RemoteCarrier
-  readonly commitSignal: CommitSignal
+type Parts = Pick<Relay, 'write' | 'reads' | 'clock' | 'receiver' | 'replicas' | 'carrier' | 'commitSignal' | 'log'>
+type PortalParts = Pick<Relay, 'authenticate' | 'sessions' | 'keyring' | 'settings'>
+type OverviewParts = Pick<Relay, 'unstored' | 'shared' | 'disk' | 'path' | 'refused' | 'backups'>
+type ErasureParts = Pick<Relay, 'write' | 'clock' | 'reads' | 'path' | 'shared' | 'backups' | 'tombstoneKey' | 'meter'>
+
+export interface InternalApiPorts extends Pick<Relay, 'restores'> {
   readonly history: History
-  readonly authenticate: Authenticate
   readonly manageSecrets: ManageSecrets
   readonly underWay: PollsUnderWay
   readonly delivery: Delivery
   readonly reporting: ReturnType<typeof openReporting>
   readonly moves: ManageMoves
-  readonly backups: ManageBackups
-  readonly restores: readonly RestoreRecord[]
   readonly check: Check
-  readonly tombstoneKey: TombstoneKeyKeeper
   readonly concerns: ReturnType<typeof openConcerns>
-  readonly unstored: Unstored
   /** Reloads the config; null: the config does not come from a file. */
   readonly reloadConfig: ReloadConfig | null
-  readonly portal: {
-    readonly sessions: Authenticate
-    /** The keys of tokens, which also sign the ids of forms. */
-    readonly keyring: TokenKeyring
-    /** The settings in effect. */
-    readonly settings: () => Config
-    readonly relayId: string
-  }
-  readonly log: Log
 }
 
 /** Assembles the internal listener's API. */
-export function openInternalApi(config: Config, ports: InternalApiPorts) {
-  const { storage, carrier, commitSignal, history, authenticate, delivery, reporting, log } = ports
-  const { clock, reads, write } = storage
+export function openInternalApi(config: Config, parts: Parts & PortalParts & OverviewParts & ErasureParts, ports: InternalApiPorts) {
+  const { write, reads, clock, receiver, replicas, carrier, commitSignal, log, authenticate, settings } = parts
+  const { history, delivery, reporting } = ports
   const feedSignal = createFeedSignal()
   commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
   const tail = createFeedTail({ reads, gaps: ports.restores, yieldToOthers: () => nextTurn() })
-  const overview = overviewOf(config, ports)
-  const look = createLiveLook({ overview, tail, reads, clock })
+  const overview = overviewOf(config, parts, ports)
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
+  const { refusedSenders } = receiver.verbs
+  const work = delivery.reviewAll
   const listener = createInternalListener({
+    ...delivery,
+    ...ports,
     log,
     authenticate,
     serve: history.serve,
@@ -108,52 +90,39 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
       spread: createTickLimit(FOLLOWERS_AT_ONCE),
     }),
     feedFollowersMax: config.limits.feedFollowers,
-    manageEndpoints: delivery.manageEndpoints,
-    manageDeliveries: delivery.manageDeliveries,
-    testOperator: delivery.testOperator,
-    enableOperator: delivery.enableOperator,
     manageInbox: createManageInbox({
       write,
       reads,
       clock,
       onCommitted: (report) => commitSignal.committed('pushes', commitStatsOf(report)),
-      work: delivery.reviewAll,
-      refusedSenders: storage.receiver.verbs.refusedSenders,
+      work,
+      refusedSenders,
     }),
-    manageJobs: delivery.manageJobs,
-    moves: ports.moves,
-    check: ports.check,
-    manageRebuild: createManageRebuild({ write, reads, counts: reporting.counts, clock, work: delivery.reviewAll }),
-    manageSecrets: ports.manageSecrets,
-    manageBackups: ports.backups,
-    manageRetention: manageRetentionOf(ports),
+    manageRebuild: createManageRebuild({ write, reads, counts: reporting.counts, clock, work }),
+    manageBackups: parts.backups,
+    manageRetention: createManageRetention({
+      reads,
+      write,
+      clock,
+      retention: () => settings().retention,
+      work,
+      yieldToOthers: () => nextTurn(),
+    }),
     operations: createOperationQueries({ reads }),
-    listReplicas: storage.replicas.list,
-    manageErasures: manageErasuresOf(ports, { tail, feedSignal }),
-    manageParcels: manageParcelsOf(ports),
+    listReplicas: replicas.list,
+    manageErasures: manageErasuresOf(parts, () => {
+      tail.forget()
+      feedSignal.tell()
+      delivery.review()
+    }),
+    manageParcels: createParcelCommands({ ...history, write, fetchUnknown: history.serve.fetchUnknown, underWay: ports.underWay, clock }),
     lookAtParcels: createParcelQueries({ reads, write, clock }),
-    upstream: createUpstream({ carrier, write, version: VERSION, refusedSenders: storage.receiver.verbs.refusedSenders }),
+    upstream: createUpstream({ carrier, write, version: VERSION, refusedSenders }),
     watchList: createImportWatches({ write, clock }),
     addressOf,
     visitorOf: createVisitorOf(config.limits.failuresPerMinute, addressOf),
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
-    portal: {
-      config: () => redactedConfig(ports.portal.settings()),
-      overview,
-      live: createLiveStreams({ look, repeat: startRepeating, isOver: feedSignal.isClosed, log }),
-      settings: () => portalSettings(ports.portal.settings()),
-      sessions: createSessions({
-        authenticate: ports.portal.sessions,
-        relayId: ports.portal.relayId,
-        settings: () => portalSettings(ports.portal.settings()),
-        isFromProxy: createIsFromProxy(config.listen.internal.trustProxy),
-      }),
-      formIds: createFormIds(ports.portal.keyring),
-      giveOnce: createGiveOnce({ reads, clock }),
-      readAsset: readPortalAsset,
-      version: VERSION,
-      clock,
-    },
+    portal: portalOf(config, parts, { overview, tail, relayId: delivery.relayId, isOver: feedSignal.isClosed }),
     reloadConfig: ports.reloadConfig ?? refuseReload,
     replica: REPLICA.name,
     readiness: reporting.readiness.read,
@@ -164,8 +133,36 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   return { listener, feedSignal, forgetFeed: tail.forget }
 }
 
-function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, backups, concerns, unstored }: InternalApiPorts) {
-  const { clock, reads, write } = storage
+interface PortalPorts extends Pick<LiveLookPorts, 'tail'>, Pick<LiveStreamsPorts, 'isOver'>, Pick<Delivery, 'relayId'> {
+  readonly overview: Overview
+}
+
+function portalOf(
+  { listen: { internal } }: Config,
+  { reads, clock, log, sessions, keyring, settings }: Pick<Relay, 'reads' | 'clock' | 'log' | 'sessions' | 'keyring' | 'settings'>,
+  { overview, tail, relayId, isOver }: PortalPorts,
+): InternalOptions['portal'] {
+  const shown = () => portalSettings(settings())
+  const look = createLiveLook({ overview, tail, reads, clock })
+  return {
+    config: () => redactedConfig(settings()),
+    overview,
+    live: createLiveStreams({ look, repeat: startRepeating, isOver, log }),
+    settings: shown,
+    sessions: createSessions({ authenticate: sessions, relayId, settings: shown, isFromProxy: createIsFromProxy(internal.trustProxy) }),
+    formIds: createFormIds(keyring),
+    giveOnce: createGiveOnce({ reads, clock }),
+    readAsset: readPortalAsset,
+    version: VERSION,
+    clock,
+  }
+}
+
+function overviewOf(
+  { limits, webhook }: Config,
+  { write, reads, clock, receiver, replicas, carrier, unstored, shared, disk, path, refused, backups }: Parts & OverviewParts,
+  { reporting, concerns }: InternalApiPorts,
+) {
   return createOverview({
     reads,
     unstored,
@@ -173,15 +170,15 @@ function overviewOf({ limits, webhook }: Config, { storage, reporting, carrier, 
     counts: reporting.counts,
     write,
     carrier,
-    otherClocks: () => otherClocksOf(storage, carrier),
+    otherClocks: () => otherClocksOf({ clock, shared, carrier }),
     readiness: reporting.readiness.read,
-    disk: () => diskRoomOf(storage, limits.freeSpaceBytesMin),
+    disk: () => diskRoomOf({ disk, path }, limits.freeSpaceBytesMin),
     readTraffic: createReadTraffic({ reads, clock }),
-    listReplicas: storage.replicas.list,
+    listReplicas: replicas.list,
     backups: backups.state,
-    refused: reporting.refused,
+    refused: refused.list,
     clock,
-    webhook: async () => ({ path: webhook.path, misdirected: await storage.receiver.verbs.misdirected() }),
+    webhook: async () => ({ path: webhook.path, misdirected: await receiver.verbs.misdirected() }),
   })
 }
 
@@ -189,42 +186,14 @@ async function refuseReload(): Promise<never> {
   throw new AppError('not_reloadable', 'This relay was not started from a config file, so there is nothing to reload.')
 }
 
-function manageParcelsOf({ storage, history, underWay }: InternalApiPorts) {
-  const { write, clock } = storage
-  const { refresh, serve, whyNotAsked } = history
-  return createParcelCommands({ write, refresh, fetchUnknown: serve.fetchUnknown, whyNotAsked, underWay, clock })
-}
-
-function manageRetentionOf({ storage, delivery, portal }: InternalApiPorts) {
-  const { reads, write, clock } = storage
-  const retention = () => portal.settings().retention
-  return createManageRetention({ reads, write, clock, retention, work: delivery.reviewAll, yieldToOthers: () => nextTurn() })
-}
-
-function manageErasuresOf(
-  { storage, backups, tombstoneKey, reporting, delivery }: InternalApiPorts,
-  { tail, feedSignal }: { readonly tail: FeedTail; readonly feedSignal: { tell(): void } },
-) {
-  const { write, clock } = storage
-  return createManageErasures({
-    write,
-    clock,
-    key: tombstoneKey,
-    listBackups: backups.mayHold,
-    listLeftStores: () => namesOfLeftStores(storage),
-    forget() {
-      tail.forget()
-      feedSignal.tell()
-      delivery.review()
-    },
-    meter: reporting.meter,
-    relayId: write.relayId,
-  })
-}
-
-async function namesOfLeftStores({ reads, path, shared }: InternalApiPorts['storage']): Promise<readonly string[]> {
-  const moved = (await reads.listLeftStores()).map(({ name }) => name)
-  return [...(shared === null ? storesLeftBeside(path) : []), ...moved.flatMap(filesLeftAt)]
+/** @param forget called when the store has erased parcels whose events may be in memory */
+function manageErasuresOf({ write, clock, reads, path, shared, backups, tombstoneKey, meter }: ErasureParts, forget: () => void) {
+  const listLeftStores = async () => {
+    const moved = (await reads.listLeftStores()).map(({ name }) => name)
+    return [...(shared === null ? storesLeftBeside(path) : []), ...moved.flatMap(filesLeftAt)]
+  }
+  const { mayHold: listBackups } = backups
+  return createManageErasures({ write, clock, key: tombstoneKey, listBackups, listLeftStores, forget, meter, relayId: write.relayId })
 }
 
 function portalSettings({ portal, listen }: Config): PortalSettings {
@@ -238,7 +207,7 @@ function portalSettings({ portal, listen }: Config): PortalSettings {
 }
 
 /** Returns the room on the disk; null: the store is on a server, or the disk was not measured yet. */
-function diskRoomOf({ disk, path }: Pick<Storage, 'disk' | 'path'>, freeBytesMin: number): DiskRoom | null {
+function diskRoomOf({ disk, path }: Pick<Relay, 'disk' | 'path'>, freeBytesMin: number): DiskRoom | null {
   const { freeBytes, diskBytes, storeBytes, logBytes } = disk.state()
   return Number.isFinite(freeBytes) ? { freeBytes, freeBytesMin, totalBytes: diskBytes, storeBytes: storeBytes + logBytes, path } : null
 }

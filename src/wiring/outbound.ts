@@ -1,12 +1,11 @@
 import { isIP } from 'node:net'
 import type { Config } from '../config/config.ts'
 import type { Route } from '../domain/delivery/post-request.ts'
-import type { Membership } from '../flow/admin/replicas/membership.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
-import type { Clock } from '../flow/ports.ts'
 import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
 import { type Destination, type NoConnection, tryConnection } from '../outbound/try-connection.ts'
+import type { Relay } from './relay.ts'
 
 /** Connections to endpoints, and the guard that checks the addresses of endpoints. */
 export interface Outbound {
@@ -24,14 +23,9 @@ export interface Outbound {
   close(): Promise<void>
 }
 
-export interface OutboundPorts {
-  /** Lists the ports on which the relay itself listens. Nothing is sent to them on this machine, unless the config allows it. */
-  readonly ownPorts: () => readonly number[]
-  readonly clock: Clock
-  readonly replicas: Pick<Membership, 'signal'>
-}
+type Parts = Pick<Relay, 'ownPorts' | 'clock' | 'replicas'>
 
-export function openOutbound(config: Config, { ownPorts, clock, replicas }: OutboundPorts): Outbound {
+export function openOutbound(config: Config, { ownPorts, clock, replicas }: Parts): Outbound {
   const open = (next: Config) => {
     const { timeoutMs } = next.delivery
     const { guard, operatorGuard } = openGuards(next, ownPorts)
@@ -83,7 +77,7 @@ export function openOutbound(config: Config, { ownPorts, clock, replicas }: Outb
 }
 
 /** Opens the guard for endpoints, and the one for the operator's address. */
-export function openGuards({ delivery: { allowNetworks }, operator }: Config, ownPorts: OutboundPorts['ownPorts']) {
+export function openGuards({ delivery: { allowNetworks }, operator }: Config, ownPorts: Relay['ownPorts']) {
   return {
     guard: createEgressGuard({ allowNetworks, ownPorts }),
     operatorGuard: createEgressGuard({ allowNetworks: [...allowNetworks, ...hostOf(operator)], ownPorts }),

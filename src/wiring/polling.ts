@@ -1,42 +1,31 @@
-import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { callsAllowedNow, mayAskAgain } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
-import { isQuiet } from '../domain/polling/quiet-hours.ts'
 import { createFailureLog } from '../flow/failure-log.ts'
 import { createClaimAnswered } from '../flow/polling/claim-answered.ts'
 import { createPoller } from '../flow/polling/poller.ts'
 import { createPollerPass } from '../flow/polling/poller-pass.ts'
 import { createPollsUnderWay, type PollsUnderWay } from '../flow/polling/polls-under-way.ts'
-import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
-import type { Log } from '../flow/ports.ts'
 import { startWorker } from '../runtime/worker.ts'
-import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
-import type { Storage } from './storage/opened-storage.ts'
+import type { Relay } from './relay.ts'
 
 /** The counts of calls to the carrier are saved at least this often, and after every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
-export interface PollingPorts {
-  readonly storage: Storage
+type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'shared' | 'carrier' | 'isQuiet' | 'log'>
+
+interface PollingPorts extends Pick<Relay, 'pushes' | 'wakeDispatcher' | 'closing'> {
   readonly history: History
-  readonly carrier: RemoteCarrier
   readonly memory: CarrierMemory | null
-  readonly pushes: PushHealthMonitor
-  /** Called when there may be something to deliver. */
-  readonly wakeDispatcher: () => void
-  readonly log: Log
-  readonly closing: Closing
 }
 
 /** Assembles the poller, and the part that shifts its schedule when the clock was set back. */
-export function openPolling(config: Config, ports: PollingPorts) {
-  const { storage, carrier, log, closing } = ports
-  const { clock, disk, replicas, shared } = storage
+export function openPolling(config: Config, parts: Parts, ports: PollingPorts) {
+  const { clock, disk, replicas, shared, carrier, isQuiet, log } = parts
+  const { closing } = ports
   const underWay = createPollsUnderWay()
-  const isQuietAt = quietHoursOf(config)
-  const pass = openPass(config, ports, { underWay, isQuiet: isQuietAt })
+  const pass = openPass(config, parts, { ...ports, underWay })
   // A pass that fails because this replica is no longer the poller is no error.
   const failures = createFailureLog({ log, clock })
   const poller = startWorker(pass.pass, (error) => {
@@ -77,7 +66,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
      * `poll.cron` may wake it much later.
      */
     async lookAtRest(): Promise<void> {
-      if (!replicas.holds('poller') || isQuietAt(clock.now())) return
+      if (!replicas.holds('poller') || isQuiet(clock.now())) return
       await carrier.lookAgain()
       const { breaker } = carrier.state()
       if (mayAskAgain(breaker, before)) poller.wake()
@@ -95,18 +84,17 @@ export function openPolling(config: Config, ports: PollingPorts) {
 
 function openPass(
   config: Config,
-  ports: PollingPorts,
-  own: { readonly underWay: PollsUnderWay; readonly isQuiet: (nowMs: number) => boolean },
+  { write, clock, disk, replicas, shared, carrier, isQuiet, log }: Parts,
+  { history, memory, pushes, wakeDispatcher, underWay }: PollingPorts & { readonly underWay: PollsUnderWay },
 ) {
-  const { storage, history, carrier, memory, pushes, wakeDispatcher, log } = ports
-  const { clock, write, disk, replicas } = storage
-  const model = storage.shared?.model ?? null
+  const model = shared?.model ?? null
   const { concurrency } = config.upstream
   const isPoller = () => replicas.holds('poller')
   const poll = createPoller(
     {
       ...history.ports,
-      ...own,
+      underWay,
+      isQuiet,
       refresh: history.refresh,
       callsAllowed: () => (isPoller() ? callsAllowedNow(carrier.state().breaker, concurrency) : 0),
       failsSinceMs: () => carrier.state().breaker.sinceMs,
@@ -121,9 +109,4 @@ function openPass(
   }
   const passPorts = { write, clock, poll, isPoller, storeTrouble: disk.trouble, model, lookAtPushes: pushes.update, onShifted, log }
   return createPollerPass(passPorts, memory?.atMs ?? null)
-}
-
-/** Returns a function that says whether nothing is polled by schedule at a time. */
-export function quietHoursOf({ poll: { quietHours } }: Pick<Config, 'poll'>): (nowMs: number) => boolean {
-  return (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours)
 }

@@ -34,8 +34,10 @@ function createCommitSignal(): CommitSignal {
   }
 }
 
+export type Recording = ReturnType<typeof openRecording>
+
 /** Assembles the recording of polls, which run on this thread. The receiver's thread records pushes. */
-export function openRecording(config: Config, { queue, disk }: Pick<Storage, 'queue' | 'disk'>, closing: Closing) {
+export function openRecording(config: Config, { queue, disk, closing }: Pick<Storage, 'queue' | 'disk'> & { readonly closing: Closing }) {
   const commitSignal = createCommitSignal()
   const groupCommit = createGroupCommit(
     {

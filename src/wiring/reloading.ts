@@ -1,4 +1,3 @@
-import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { needsRestart, reloadedSettings } from '../config/needs-restart.ts'
 import { signingKeysOf } from '../config/signing-keys.ts'
@@ -6,40 +5,24 @@ import type { Actor, OperatorAction } from '../domain/admin/operator-action.ts'
 import { sealedTexts } from '../domain/delivery/endpoint-keys.ts'
 import { TOMBSTONE_SEAL } from '../flow/admin/erasure/tombstone-key.ts'
 import type { Reloaded } from '../flow/admin/reload-config.ts'
-import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
-import type { Unstored } from '../flow/admin/unstored.ts'
 import type { Vault } from '../flow/delivery/vault.ts'
-import type { Clock, Log } from '../flow/ports.ts'
-import type { WriteSide } from '../flow/write-side.ts'
 import { createVault } from '../ops/vault.ts'
-import type { ReadSide } from '../store/read-side.ts'
-import type { AtRest } from './at-rest-keys.ts'
 import type { Backups } from './backups/backups.ts'
 import { renewAuthority } from './carrier.ts'
-import type { Certificates } from './certificates.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import { appsOf } from './history.ts'
-import type { ReceiveSide } from './hosting/receive-side.ts'
 import type { Listening } from './listen.ts'
+import type { Relay } from './relay.ts'
 import { REPLICA } from './replicas.ts'
 import type { RunningRelay } from './running-relay.ts'
 
-export interface ReloadPorts {
-  readonly atRest: Pick<AtRest, 'keys' | 'keysOf' | 'replace'>
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
+type Parts = Pick<Relay, 'atRest' | 'reads' | 'write' | 'clock' | 'unstored' | 'carrier' | 'log' | 'receiver'>
+
+export interface ReloadPorts extends Pick<Relay, 'authenticate' | 'sessions' | 'certificates'> {
   readonly delivery: Pick<Delivery, 'reload' | 'clientCertificates'>
-  readonly authenticate: Pick<Authenticate, 'replaceApps'>
-  readonly sessions: Pick<Authenticate, 'replaceApps'>
-  readonly carrier: RemoteCarrier
-  readonly backups: Pick<Backups, 'reload'>
-  readonly certificates: Pick<Certificates, 'inUse' | 'renew' | 'takeClients'>
-  readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
+  readonly reloadBackups: Backups['reload']
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
-  readonly write: Pick<WriteSide, 'adjustRetention' | 'adjustErasure' | 'tombstoneKey'>
-  readonly clock: Pick<Clock, 'now'>
-  readonly unstored: Pick<Unstored, 'write'>
-  readonly log: Log
   /** Called with the new config when it is in effect. */
   readonly applied: (config: Config) => void
   /** Called when a reload has ended. `problems`: why it failed, or what of it could not be used; empty: nothing. */
@@ -53,8 +36,10 @@ const NAMED_MAX = 10
 
 const SIGNAL: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
 
-export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
-  const { delivery, authenticate, sessions, certificates, receiver, publicServer, internalServer, applied } = ports
+export function createReload(config: Config, parts: Parts, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
+  const { carrier, log, write, unstored, clock } = parts
+  const { verbs: receiver } = parts.receiver
+  const { delivery, authenticate, sessions, certificates, publicServer, internalServer, applied } = ports
   let current = config
   const replaceApps = (next: Config) => {
     for (const side of [authenticate, sessions]) side.replaceApps(appsOf(next))
@@ -67,42 +52,42 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       // Replace the apps first, so that a removed app loses its access at once, even if the store is slow.
       replaceApps(next)
       try {
-        await refuseLosingKeys(next, ports)
+        await refuseLosingKeys(next, parts)
         await delivery.reload(next)
-        await ports.write.adjustRetention(next.retention)
-        await ports.write.adjustErasure({ identifierReuseAfterMs: next.identifierReuseAfterMs })
+        await write.adjustRetention(next.retention)
+        await write.adjustErasure({ identifierReuseAfterMs: next.identifierReuseAfterMs })
       } catch (error) {
         replaceApps(current)
         throw error
       }
       const changed = reloadedSettings(current, next)
       const hasNewPassword = next.upstream.password.reveal() !== current.upstream.password.reveal()
-      ports.atRest.replace(next)
+      parts.atRest.replace(next)
       current = next
       applied(next)
-      await ports.backups.reload(next)
+      await ports.reloadBackups(next)
       // Start a login in the background. The carrier's state shows whether it accepts the password.
-      if (hasNewPassword) ports.carrier.logIn().catch((err: unknown) => ports.log.debug({ err }, 'the login after a reload failed'))
+      if (hasNewPassword) carrier.logIn().catch((err: unknown) => log.debug({ err }, 'the login after a reload failed'))
       await receiver.replaceKeys(signingKeysOf(next))
       const problems = [
-        ...renewAuthority(next, ports),
+        ...renewAuthority(next, parts),
         ...(await certificates.renew(next, { public: receiver.renewTls, internal: internalServer.renewTls })),
       ]
       ports.ended(problems)
       const reloaded = { changed, needsRestart: needsRestart(config, next), problems }
-      await tellReloaded(ports, reloaded, by)
+      await tellReloaded(parts, reloaded, by)
       return reloaded
     },
     async reloadFailed(problems) {
       ports.ended(problems.slice(0, PROBLEMS_TOLD))
       const event = { event: 'reload_failed', replica: REPLICA.name, problems: problems.slice(0, PROBLEMS_TOLD) } as const
-      await ports.unstored.write({ kind: 'event', event, atMs: ports.clock.now() })
+      await unstored.write({ kind: 'event', event, atMs: clock.now() })
     },
   }
 }
 
 /** Throws if a key of an endpoint or of the tombstones can be decrypted with the current at-rest keys, but not with those of a new config. */
-async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPorts): Promise<void> {
+async function refuseLosingKeys(next: Config, { atRest, reads, write }: Parts): Promise<void> {
   const [before, after] = [createVault(atRest.keys), createVault(atRest.keysOf(next))]
   const { sealed: tombstoneKey } = await write.tombstoneKey()
   const opensTombstones = async (vault: Vault) => tombstoneKey === null || (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) !== null
@@ -125,7 +110,7 @@ async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPo
 }
 
 /** Reports a reload to operators. */
-async function tellReloaded({ unstored, clock }: ReloadPorts, reloaded: Reloaded, by: Actor): Promise<void> {
+async function tellReloaded({ unstored, clock }: Parts, reloaded: Reloaded, by: Actor): Promise<void> {
   const nowMs = clock.now()
   const action: OperatorAction = {
     atMs: nowMs,

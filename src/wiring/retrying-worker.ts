@@ -1,14 +1,12 @@
 import { createFailureLog } from '../flow/failure-log.ts'
-import type { Clock, Log } from '../flow/ports.ts'
 import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
 import { startWorker } from '../runtime/worker.ts'
+import type { Relay } from './relay.ts'
 
 /** How long a worker rests after a failed pass, in milliseconds. */
 const REST_MS = 1000
 
-export interface RetryingWorkerOptions {
-  readonly log: Log
-  readonly clock: Clock
+export interface RetryingWorkerOptions extends Pick<Relay, 'log' | 'clock'> {
   /** The message to log when a pass fails. */
   readonly failure: string
   /** Whether this replica still has the role of the worker. If it has lost the role, the failure of a pass is no error. */

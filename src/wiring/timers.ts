@@ -1,13 +1,8 @@
-import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
-import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
-import type { LogDigest } from '../flow/log-digest.ts'
-import type { Clock } from '../flow/ports.ts'
-import type { DiskWatch } from '../runtime/disk-watch.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { startSchedule } from '../runtime/schedule.ts'
-import type { Closing } from './closing.ts'
 import type { openPolling } from './polling.ts'
+import type { Relay } from './relay.ts'
 
 /** How often the free disk space is measured. The relay refuses pushes before the disk is full, and accepts pushes soon after there is room. */
 const DISK_LOOK_MS = 500
@@ -19,25 +14,20 @@ const CLOCK_LOOK_MS = 5000
 /** How often the relay checks whether it may ask a failing carrier again. It also checks when the poller wakes. */
 const REST_LOOK_MS = 1000
 
-export interface TimersPorts {
-  readonly clock: Pick<Clock, 'now'>
-  readonly disk: DiskWatch
-  readonly digest: LogDigest
-  readonly reporting: { readonly pushesTaken: () => Promise<void> }
-  readonly carrier: Pick<RemoteCarrier, 'logOutage'>
-  readonly authenticate: Pick<Authenticate, 'endExpired'>
-  /** The sessions of people in the portal. */
-  readonly sessions: Pick<Authenticate, 'endExpired' | 'endLoggedOut'>
+type Parts = Pick<Relay, 'clock' | 'disk' | 'digest' | 'carrier' | 'authenticate' | 'sessions' | 'closing'>
+
+interface Looked {
   readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'lookAtRest' | 'poller'>
-  readonly closing: Closing
+  /** Called when the disk has room again. */
+  readonly pushesTaken: () => Promise<void>
 }
 
-export function startTimers(config: Config, ports: TimersPorts): void {
-  const { clock, disk, digest, reporting, carrier, authenticate, sessions, polling, closing } = ports
+export function startTimers(config: Config, parts: Parts, { polling, pushesTaken }: Looked): void {
+  const { clock, disk, digest, carrier, authenticate, sessions, closing } = parts
   const lookAtDisk = async () => {
     const before = disk.trouble()
     await disk.check()
-    if (before !== null && disk.trouble() === null) await reporting.pushesTaken()
+    if (before !== null && disk.trouble() === null) await pushesTaken()
   }
   const looks = [
     startRepeating(lookAtDisk, DISK_LOOK_MS),

@@ -13,13 +13,11 @@ function begin() {
   const closing = createClosing()
   onTestFinished(() => closing.closeAll())
   beginDuties({
-    storage: {
-      replicas: { id: () => 1, holds: () => false, list: async () => [] },
-      shared: {
-        model: { leave: soon, load: soon },
-        clearMoves: soon,
-        replicas: { begin: (_duties, listener) => void listeners.push(listener) },
-      },
+    replicas: { id: () => 1, holds: () => false, list: async () => [] },
+    shared: {
+      model: { leave: soon, load: soon },
+      clearMoves: soon,
+      replicas: { begin: (_duties, listener) => void listeners.push(listener) },
     },
     commitSignal: { subscribe: nothing },
     delivery: {

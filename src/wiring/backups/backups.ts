@@ -2,24 +2,15 @@ import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
 import { type ManageBackups, type ManageBackupsPorts, openManageBackups } from '../../flow/admin/backups/manage-backups.ts'
-import type { Unstored } from '../../flow/admin/unstored.ts'
-import type { Log } from '../../flow/ports.ts'
 import { nameKey } from '../../ops/vault.ts'
 import { VERSION } from '../../package-files.ts'
 import { startSchedule } from '../../runtime/schedule.ts'
 import { removeCopy } from '../../store/sqlite/backups/copy-store.ts'
-import type { Closing } from '../closing.ts'
-import type { Storage } from '../storage/opened-storage.ts'
+import type { AtRest } from '../at-rest-keys.ts'
+import type { Relay } from '../relay.ts'
 import { backupFolder } from './hosted-backup-folder.ts'
 
-export interface BackupsPorts {
-  readonly storage: Pick<Storage, 'path' | 'write' | 'reads' | 'disk' | 'clock'>
-  /** The path of the file with the key that the relay makes. It may not exist. */
-  readonly keyFile: string
-  readonly unstored: Pick<Unstored, 'write'>
-  readonly closing: Closing
-  readonly log: Log
-}
+type Parts = Pick<Relay, 'path' | 'write' | 'reads' | 'disk' | 'clock' | 'unstored' | 'closing' | 'log'>
 
 export interface Backups {
   readonly manage: ManageBackups
@@ -30,29 +21,24 @@ export interface Backups {
 }
 
 /** Assembles the part that makes backups of the store: on request and by the schedule. */
-export async function openBackups(config: Config, ports: BackupsPorts): Promise<Backups> {
-  const { storage, keyFile, unstored, closing, log } = ports
-  const { write, reads, disk, clock } = storage
+export async function openBackups(config: Config, parts: Parts, { keyFilePath }: AtRest): Promise<Backups> {
+  const { disk, clock, closing, log } = parts
   const isFile = config.store.engine === 'sqlite'
-  const copy = `${storage.path}.backup`
+  const copy = `${parts.path}.backup`
   let settings = config
   // If an earlier run was killed, it may have left a copy.
   if (isFile) removeCopy(copy)
   const manage = await openManageBackups({
-    write,
-    reads,
+    ...parts,
     folder: isFile ? backupFolder : null,
     settings: () => settingsOf(settings),
-    order: { copy, version: VERSION, keyFile, keys: () => keyNamesOf(settings) },
+    order: { copy, version: VERSION, keyFile: keyFilePath, keys: () => keyNamesOf(settings) },
     room: () => {
       const { freeBytes, storeBytes, logBytes } = disk.state()
       return { freeBytes, freeBytesMin: settings.limits.freeSpaceBytesMin, storeBytes: storeBytes + logBytes }
     },
     trouble: disk.trouble,
-    clock,
     pause: (ms) => sleep(ms, undefined, { ref: false }),
-    unstored,
-    log,
   } satisfies ManageBackupsPorts)
   closing.add(() => manage.stop())
 

@@ -7,11 +7,10 @@ import { fingerprintSecrets } from '../../domain/delivery/key-fingerprint.ts'
 import { maskPath } from '../../domain/delivery/masked-url.ts'
 import { formatOperatorEvent } from '../../domain/delivery/operator-message.ts'
 import type { Route } from '../../domain/delivery/post-request.ts'
-import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import type { ConfiguredSecrets } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import type { OperatorMessageOf, RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
-import type { Clock, Log } from '../../flow/ports.ts'
-import type { WriteSide } from '../../flow/write-side.ts'
+import type { ClientCertificate } from '../certificates.ts'
+import type { Relay } from '../relay.ts'
 import { replicaConfigOf } from '../replicas.ts'
 import { readRoute } from './endpoint-route.ts'
 
@@ -40,24 +39,14 @@ export interface ConfiguredEndpoints {
   removeUnnamed(): Promise<void>
 }
 
-export interface ClientCertificate {
-  readonly endpoint: string
-  readonly untilMs: number
-}
-
-export interface ConfiguredEndpointsPorts {
-  readonly write: Pick<WriteSide, 'syncEndpoints' | 'removeUnnamedEndpoints'>
-  readonly replicas: Pick<Membership, 'configure' | 'holds'>
-  readonly clock: Clock
-  readonly log: Pick<Log, 'warn'>
-}
+type Parts = Pick<Relay, 'write' | 'replicas' | 'clock' | 'log'>
 
 /** The most milliseconds that count as passed between two calls of `removeUnnamed`. After a longer gap the machine may have slept. */
 const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}
 
-export async function openConfiguredEndpoints(config: Config, ports: ConfiguredEndpointsPorts): Promise<ConfiguredEndpoints> {
+export async function openConfiguredEndpoints(config: Config, ports: Parts): Promise<ConfiguredEndpoints> {
   const { write, replicas, clock } = ports
   let current = config
   /** The previous config. Its keys are still needed: other replicas may deliver to its endpoints until they know the new config. */
@@ -121,7 +110,7 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
   }
 }
 
-function createRemoveUnnamed({ write, replicas, clock, log }: ConfiguredEndpointsPorts, current: () => Config): () => Promise<void> {
+function createRemoveUnnamed({ write, replicas, clock, log }: Parts, current: () => Config): () => Promise<void> {
   let lookedAtMs: number | null = null
   return async () => {
     const beforeMs = lookedAtMs

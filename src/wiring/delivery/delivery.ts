@@ -7,10 +7,8 @@ import { describeTrouble } from '../../domain/admin/problems/endpoint-trouble.ts
 import { endpointOf, type Role } from '../../domain/admin/replica.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { BatchReport } from '../../domain/history/recording.ts'
 import { createManageJobs, type ManageJobs } from '../../flow/admin/jobs/manage-jobs.ts'
-import type { Membership } from '../../flow/admin/replicas/membership.ts'
-import type { Dispatcher, DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
+import type { Dispatcher } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import { createEnableOperator, type EnableOperator } from '../../flow/delivery/enable-operator.ts'
@@ -19,86 +17,24 @@ import { createManageDeliveries, type ManageDeliveries } from '../../flow/delive
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import { createPostOperator } from '../../flow/delivery/post-operator.ts'
 import { createTestOperator, type TestOperator } from '../../flow/delivery/test-operator.ts'
-import type { Vault } from '../../flow/delivery/vault.ts'
-import type { Clock, Log, Meter, PostOperator } from '../../flow/ports.ts'
-import type { WriteSide } from '../../flow/write-side.ts'
+import type { PostOperator } from '../../flow/ports.ts'
 import { VERSION } from '../../package-files.ts'
-import type { DiskWatch } from '../../runtime/disk-watch.ts'
 import { createDutyCycle } from '../../runtime/duty-cycle.ts'
 import { createMemory } from '../../runtime/memory.ts'
-import type { ReadSide } from '../../store/read-side.ts'
+import type { ClientCertificate } from '../certificates.ts'
 import type { EndpointConnections, EndpointToTry } from '../checking/endpoint-probes.ts'
 import { openOutbound } from '../outbound.ts'
+import type { Relay } from '../relay.ts'
 import { firstWrite } from '../storage/storage.ts'
-import { type ClientCertificate, openConfiguredEndpoints } from './configured-endpoints.ts'
+import { openConfiguredEndpoints } from './configured-endpoints.ts'
 import { openDispatching } from './dispatching.ts'
 import { type JanitorPorts, startJanitor } from './janitor.ts'
 
 const KEY_BYTES = 32
 const USER_AGENT = `parcel-relay/${VERSION}`
 
-export interface DeliveryPorts {
-  /** The name of the store in messages. */
-  readonly path: string
-  readonly write: WriteSideOfDelivery
-  readonly reads: Pick<
-    ReadSide,
-    | 'listEndpoints'
-    | 'countBacklogs'
-    | 'hasProbe'
-    | 'lastFailures'
-    | 'listFailures'
-    | 'listStatuses'
-    | 'listEventValues'
-    | 'listDamagedEndpoints'
-    | 'listDeliveries'
-    | 'findDelivery'
-    | 'countReplayable'
-    | 'findQueued'
-    | 'readFeed'
-    | 'findParcel'
-    | 'listJobs'
-    | 'findJob'
-    | 'nameParcels'
-  >
-  readonly vault: Vault
-  readonly onReprocessed: (report: BatchReport) => void
-  /** See `JanitorPorts`. */
-  readonly onRetired: () => void
-  readonly disk: Pick<DiskWatch, 'state'>
-  readonly meter: Pick<Meter, 'deliveryAttempted' | 'rebuilt'>
-  readonly clock: Clock
-  readonly log: Log
-  readonly replicas: Membership
-  /** See `DispatcherPorts`. */
-  readonly threads: NonNullable<DispatcherPorts['threads']> | null
-  /** The ports on which the relay listens. Nothing is sent to these ports on this machine, unless the config allows it. */
-  readonly ownPorts: () => readonly number[]
-}
-
-type WriteSideOfDelivery = Pick<
-  WriteSide,
-  | 'dispatchRound'
-  | 'replayFeed'
-  | 'adjustDelivery'
-  | 'syncEndpoints'
-  | 'removeUnnamedEndpoints'
-  | 'relayId'
-  | 'reserveEndpoint'
-  | 'addEndpoint'
-  | 'changeEndpoint'
-  | 'removeEndpoint'
-  | 'replayDeliveries'
-  | 'cancelRemoved'
-  | 'startJob'
-  | 'workOnJobs'
-  | 'prune'
-  | 'cancelJob'
-  | 'retryEndpoint'
-  | 'retryDelivery'
-  | 'skipDelivery'
-  | 'recordAction'
->
+type Parts = Pick<Relay, 'path' | 'write' | 'reads' | 'clock' | 'log' | 'replicas' | 'meter' | 'threads'>
+type OwnParts = Pick<Relay, 'endpointKeys' | 'disk' | 'reprocessed' | 'retired' | 'ownPorts'>
 
 export interface Delivery {
   readonly clientCertificates: () => readonly ClientCertificate[]
@@ -139,13 +75,14 @@ export interface Delivery {
 const SIGNERS_MAX = 1000
 
 // oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
-export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
-  const ports = { ...given, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
+export async function openDelivery(config: Config, parts: Parts & OwnParts): Promise<Delivery> {
+  const { vault } = parts.endpointKeys
+  const ports = { ...parts, vault, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
   const { write, replicas } = ports
   const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
   const { routeOf, operatorMessage } = configured
   await warnAboutFilters(config, ports)
-  const outbound = openOutbound(config, ports)
+  const outbound = openOutbound(config, parts)
   const { sender } = outbound
   const signerOf = createEndpointSigners({
     ...ports,
@@ -160,7 +97,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   )
   const { wake, reorder, reordered, changed } = dispatching
   const stopping = new AbortController()
-  const { inTurn, janitor } = openJanitor(config, ports, { onQueued: wake, onReordered: reorder, stopping: stopping.signal })
+  const { inTurn, janitor } = openJanitor(config, { ...ports, onQueued: wake, onReordered: reorder }, stopping.signal)
   /** Call it when this replica has changed endpoints. */
   const review = () => {
     changed()
@@ -241,19 +178,15 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
 }
 
 /** The janitor's pieces of work run one at a time, with rests between them. */
-function openJanitor(
-  { limits }: Config,
-  ports: DeliveryPorts & { readonly yieldToIo: () => Promise<unknown> },
-  { stopping, ...signals }: Pick<JanitorPorts, 'onQueued' | 'onReordered'> & { readonly stopping: AbortSignal },
-) {
+function openJanitor({ limits }: Config, ports: Omit<JanitorPorts, 'inTurn' | 'hasRoom'> & Pick<Relay, 'disk'>, stopping: AbortSignal) {
   const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping }).catch(() => undefined)
   const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
   const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: limits.freeSpaceBytesMin })
-  return { inTurn, janitor: startJanitor({ ...ports, ...signals, onRebuilt: ports.meter.rebuilt, hasRoom, inTurn }) }
+  return { inTurn, janitor: startJanitor({ ...ports, hasRoom, inTurn }) }
 }
 
 /** Logs a warning for each filter with a value that no event has ever had. */
-async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<DeliveryPorts, 'reads' | 'log'>): Promise<void> {
+async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<Relay, 'reads' | 'log'>): Promise<void> {
   const warningsAbout = createFilterWarnings(reads)
   for (const { name, filters } of endpoints) {
     for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, describeWarning(warning))

@@ -1,28 +1,16 @@
-import type { BatchReport } from '../../domain/history/recording.ts'
-import type { RebuildNews } from '../../flow/admin/ports.ts'
-import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import { REPLAY_BATCH_SIZE } from '../../flow/delivery/replays.ts'
-import type { Clock, Log } from '../../flow/ports.ts'
-import type { WriteSide } from '../../flow/write-side.ts'
 import { startRepeating } from '../../runtime/repeating.ts'
+import type { Relay } from '../relay.ts'
 import { startRetryingWorker } from '../retrying-worker.ts'
 
 /** How many events of the feed one transaction queues. Pushes wait for it about as long as for a batch of other pushes. */
 const CATCH_UP_EVENTS = 100
 
-export interface JanitorPorts {
-  readonly write: Pick<WriteSide, 'replayFeed' | 'cancelRemoved' | 'workOnJobs' | 'prune'>
-  readonly replicas: Pick<Membership, 'holds'>
-  readonly clock: Clock
-  readonly log: Log
+export interface JanitorPorts extends Pick<Relay, 'write' | 'replicas' | 'clock' | 'log' | 'meter' | 'reprocessed' | 'retired'> {
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   readonly onQueued: () => void
   /** Called when the order of waiting deliveries may have changed. */
   readonly onReordered: () => void
-  readonly onReprocessed: (report: BatchReport) => void
-  readonly onRebuilt: (news: RebuildNews) => void
-  /** Called when retention or a rebuild has added events to the feed. */
-  readonly onRetired: () => void
   /** Whether the disk has room for long work. Such work takes some room before it frees any. */
   readonly hasRoom: () => boolean
 }
@@ -31,7 +19,7 @@ const LOOK_AT_RETENTION_MS = 60_000
 
 /** While this replica is the janitor, it does the long work of delivery, the inbox and retention, a batch at a time. */
 export function startJanitor(ports: JanitorPorts) {
-  const { write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed, onRebuilt, onRetired, hasRoom } = ports
+  const { write, replicas, clock, log, meter, inTurn, onQueued, onReordered, reprocessed, retired, hasRoom } = ports
   const holds = () => replicas.holds('janitor')
   const feedReplay = startRetryingWorker(
     async () => {
@@ -50,9 +38,9 @@ export function startJanitor(ports: JanitorPorts) {
       const { hasWorked, hasRetired, isDone, report, rebuilt } = await inTurn(() =>
         write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }),
       )
-      if (report !== null) onReprocessed(report)
-      if (hasRetired || rebuilt?.hasChanged === true) onRetired()
-      if (rebuilt !== null) onRebuilt(rebuilt)
+      if (report !== null) reprocessed(report)
+      if (hasRetired || rebuilt?.hasChanged === true) retired()
+      if (rebuilt !== null) meter.rebuilt(rebuilt)
       // A rebuild changes no delivery.
       else if (hasWorked) onReordered()
       return isDone ? 'idle' : 'busy'
@@ -63,7 +51,7 @@ export function startJanitor(ports: JanitorPorts) {
     async () => {
       if (!holds() || !hasRoom()) return 'idle'
       const { isDone, hasRetired, hasReordered } = await inTurn(() => write.prune({ nowMs: clock.now() }))
-      if (hasRetired) onRetired()
+      if (hasRetired) retired()
       if (hasReordered) onReordered()
       return isDone ? 'idle' : 'busy'
     },

@@ -6,12 +6,11 @@ import { hasUnended, UNENDED_MAX } from '../../domain/admin/job.ts'
 import { counted } from '../../domain/amounts.ts'
 import { AppError } from '../../domain/errors.ts'
 import { createManageMoves, type ManageMoves, type ManageMovesPorts, type Mover } from '../../flow/admin/moving/manage-moves.ts'
-import type { EndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
 import type { Log } from '../../flow/ports.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
-import type { Closing } from '../closing.ts'
+import type { AtRest } from '../at-rest-keys.ts'
 import type { DutiesPorts } from '../duties.ts'
-import type { Storage } from '../storage/opened-storage.ts'
+import type { Relay } from '../relay.ts'
 import { addressOf, movesOf, readAddress, type StoreAddress } from '../storage/store-address.ts'
 import { encodeMoveAddress } from './move-address.ts'
 import { hostMover } from './mover.ts'
@@ -20,17 +19,7 @@ import { untilReachable } from './until-reachable.ts'
 
 const LOOK_EVERY_MS = 100
 
-export interface MovesPorts {
-  readonly storage: Pick<Storage, 'reads' | 'write' | 'replicas' | 'disk'>
-  readonly endpointKeys: Pick<EndpointKeys, 'check'>
-  /** The name of the file with the at-rest key; null: the config gives the keys. */
-  readonly keyFile: () => string | null
-  /** The settings in effect. */
-  readonly settings: () => Config
-  readonly handOver: ManageMovesPorts['handOver']
-  readonly log: Log
-  readonly closing: Closing
-}
+type Parts = Pick<Relay, 'reads' | 'write' | 'replicas' | 'disk' | 'endpointKeys' | 'settings' | 'log' | 'closing'>
 
 export interface Moves extends Pick<DutiesPorts, 'awaitMove'> {
   readonly manage: ManageMoves
@@ -43,9 +32,11 @@ function readTarget(text: string): StoreAddress {
   throw new AppError('not_movable', `The new store ${problem}.`)
 }
 
-export function openMoves(config: Config, { storage, endpointKeys, keyFile, settings, handOver, log, closing }: MovesPorts): Moves {
-  const { reads, write, replicas } = storage
-
+export function openMoves(
+  config: Config,
+  { reads, write, replicas, disk, endpointKeys, settings, log, closing }: Parts,
+  { keyFile, handOver }: Pick<AtRest, 'keyFile'> & Pick<ManageMovesPorts, 'handOver'>,
+): Moves {
   /** Throws if the relay could not decrypt the keys of endpoints after the move, which copies them in encrypted form. */
   async function refuseLostKeys(toDatabase: boolean): Promise<void> {
     const hasTombstoneKey = (await write.tombstoneKey()).sealed !== null
@@ -91,7 +82,7 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
     openMover,
     handOver,
     untilMoved: () => untilMoved(addressOf(config), log),
-    trouble: storage.disk.trouble,
+    trouble: disk.trouble,
     clock: systemClock,
     pause,
     log,

@@ -1,20 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import type { Unstored } from '../flow/admin/unstored.ts'
-import { createRefusedPushes, type RefusedPushesKeeper } from '../flow/ingest/refused-pushes.ts'
-import type { Log } from '../flow/ports.ts'
-import { startRepeating } from '../runtime/repeating.ts'
-import type { Closing } from './closing.ts'
-import type { Storage } from './storage/opened-storage.ts'
+import { createRefusedPushes, type RefusedPushesKeeper } from '../../flow/ingest/refused-pushes.ts'
+import { startRepeating } from '../../runtime/repeating.ts'
+import type { Relay } from '../relay.ts'
 
 /** How often the counts are saved, in milliseconds. If the relay is killed, it loses the counts since then. */
 const SAVE_MS = 10_000
 
-export function openRefusedPushes(
-  { write, reads, clock }: Pick<Storage, 'write' | 'reads' | 'clock'>,
-  unstored: Pick<Unstored, 'add'>,
-  closing: Closing,
-  log: Log,
-): RefusedPushesKeeper {
+type Parts = Pick<Relay, 'write' | 'reads' | 'clock' | 'unstored' | 'closing' | 'log'>
+
+export function openRefusedPushes({ write, reads, clock, unstored, closing, log }: Parts): RefusedPushesKeeper {
   const refused = createRefusedPushes({ write, reads, clock, process: randomUUID() })
   unstored.add(() => {
     const save = refused.unsaved()

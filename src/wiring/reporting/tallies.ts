@@ -1,21 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { createTallies, type Tallies } from '../flow/admin/overview/tallies.ts'
-import type { Unstored } from '../flow/admin/unstored.ts'
-import type { Log } from '../flow/ports.ts'
-import { startRepeating } from '../runtime/repeating.ts'
-import type { Closing } from './closing.ts'
-import type { Storage } from './storage/opened-storage.ts'
+import { createTallies, type Tallies } from '../../flow/admin/overview/tallies.ts'
+import { startRepeating } from '../../runtime/repeating.ts'
+import type { Relay } from '../relay.ts'
 
 /** How often the counts are written, in milliseconds. If the relay is killed, it loses the counts since then. */
 const FLUSH_MS = 10_000
 
+type Parts = Pick<Relay, 'write' | 'disk' | 'clock' | 'unstored' | 'closing' | 'log'>
+
 /** Begins to count events by the hour. */
-export function openTallies(
-  { write, disk, clock }: Pick<Storage, 'write' | 'disk' | 'clock'>,
-  unstored: Pick<Unstored, 'add'>,
-  closing: Closing,
-  log: Log,
-): Tallies {
+export function openTallies({ write, disk, clock, unstored, closing, log }: Parts): Tallies {
   const tallies = createTallies({ write, process: randomUUID(), clock, freeBytes: () => disk.state().freeBytes })
   unstored.add(() => tallies.unflushed().map((flush) => ({ kind: 'tallies', flush })))
   const flushing = startRepeating(

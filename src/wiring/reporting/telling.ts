@@ -1,38 +1,28 @@
-import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
-import type { Config } from '../config/config.ts'
-import type { OtherClocks } from '../domain/admin/clock-record.ts'
-import { createTroubleWatch, type TroubleWatchPorts } from '../flow/admin/trouble-watch.ts'
-import type { Unstored } from '../flow/admin/unstored.ts'
-import type { Log, PostOperator } from '../flow/ports.ts'
-import { startRepeating } from '../runtime/repeating.ts'
-import type { Certificates } from './certificates.ts'
-import type { Closing } from './closing.ts'
-import { REPLICA } from './replicas.ts'
-import type { Storage } from './storage/opened-storage.ts'
+import type { Config } from '../../config/config.ts'
+import { createTroubleWatch, type TroubleWatchPorts } from '../../flow/admin/trouble-watch.ts'
+import type { PostOperator } from '../../flow/ports.ts'
+import { startRepeating } from '../../runtime/repeating.ts'
+import type { Relay } from '../relay.ts'
+import { REPLICA } from '../replicas.ts'
 
 /** How often the relay checks whether a trouble has begun or ended, in milliseconds. Without a change the check costs nothing. */
 const LOOK_MS = 1000
 /** How often the relay looks for ended jobs and quarantined pushes, in milliseconds, to notify operators of them. */
 const TELL_MS = 5000
 
-export interface TellingPorts {
-  readonly storage: Pick<Storage, 'write' | 'clock' | 'disk' | 'replicas'>
-  readonly carrier: Pick<RemoteCarrier, 'state'>
-  readonly otherClocks: () => OtherClocks
-  readonly certificates: Pick<Certificates, 'shown'>
-  readonly refused: TroubleWatchPorts['refused']
-  readonly unstored: Unstored
+interface TellingPorts extends Pick<Relay, 'certificates' | 'wakeDispatcher'>, Pick<TroubleWatchPorts, 'otherClocks' | 'refused'> {
   readonly postOperator: PostOperator
-  /** Called when an operator event may have been queued. */
-  readonly wakeDispatcher: () => void
-  readonly closing: Closing
-  readonly log: Log
 }
 
+type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'unstored' | 'closing' | 'log'>
+
 /** Begins to notify operators of events. */
-export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingPorts): void {
-  const { storage, carrier, certificates, unstored, wakeDispatcher, closing, log } = ports
-  const { write, clock, disk, replicas } = storage
+export function startTelling(
+  { limits }: Pick<Config, 'limits'>,
+  { write, clock, disk, replicas, carrier, unstored, closing, log }: Parts,
+  ports: TellingPorts,
+): void {
+  const { certificates, wakeDispatcher } = ports
   const watch = createTroubleWatch(
     {
       write,
