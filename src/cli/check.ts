@@ -1,10 +1,11 @@
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { type Config, ConfigError } from '../config/config.ts'
-import { CHECK_NAMES, type CheckLine, type CheckName, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
+import { type CheckLine, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
 import { systemCode } from '../domain/errors.ts'
 import { describeFailure } from '../domain/system-reason.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, listOf, lookForRelay, openRelay, textOf } from './asking/ask-relay.ts'
+import type { CheckAnswer } from '../http/admin/check.routes.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, lookForRelay, openRelay } from './asking/ask-relay.ts'
 import { addressOf } from './asking/configured-relay.ts'
 import { openConfig } from './config/config-file.ts'
 import { compareKeys } from './endpoints/compare-keys.ts'
@@ -118,24 +119,15 @@ function describeUnset(names: readonly string[]): string {
 async function askRelay(client: CheckOptions, config: Config | null): Promise<readonly CheckLine[]> {
   try {
     const ask = await openRelay(client)
-    const answer = await ask('GET', '/relay/check')
-    if (answer.status !== 200) throw new Error(describeProblem(answer))
-    const lines = listOf(answer.body, 'lines').flatMap((line) => readLine(line) ?? [])
+    const answer = await ask<CheckAnswer>('GET', '/relay/check')
+    if (!answer.ok) throw new Error(describeProblem(answer))
+    const { lines } = answer.body
     return config === null ? lines : [...lines, ...(await compareKeys(ask, config))]
   } catch (error) {
     return [{ name: 'relay', subject: null, ...failed(describeFailure(error)) }]
   }
 }
 
-/** Null: a newer relay made a check that this version does not know. */
-function readLine(line: unknown): CheckLine | null {
-  const name: CheckName | undefined = CHECK_NAMES.find((one) => one === textOf(line, 'name'))
-  const state = STATES.find((one) => one === textOf(line, 'state'))
-  if (name === undefined || state === undefined) return null
-  return { name, subject: textOf(line, 'subject'), state, message: textOf(line, 'message') ?? '' }
-}
-
-const STATES = ['ok', 'warning', 'failed', 'skipped'] as const satisfies readonly CheckState[]
 const WORDS: Readonly<Record<CheckState, string>> = { ok: 'ok', warning: 'WARN', failed: 'FAIL', skipped: '-' }
 
 function present(lines: readonly CheckLine[]): string {

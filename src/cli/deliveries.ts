@@ -1,7 +1,8 @@
 import { Command, Option } from 'commander'
 import { DELIVERY_STATES } from '../flow/delivery/manage-deliveries.ts'
-import { addRelayOptions, type ClientOptions, openRelay } from './asking/ask-relay.ts'
-import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
+import type { DeliveryAnswer, InspectedDeliveryAnswer } from '../http/delivery/delivery-schemas.ts'
+import { addRelayOptions, type ClientOptions, openRelay, print } from './asking/ask-relay.ts'
+import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
 import { describeDeliveryProblem } from './asking/unknown.ts'
 import { presentDeliveries, presentDelivery } from './deliveries/present-delivery.ts'
 import { replayCommand } from './deliveries/replay.ts'
@@ -41,10 +42,8 @@ function listCommand(): Command {
       const ask = await openRelay(options)
       const id = endpoint === undefined ? undefined : (await findEndpoint(ask, endpoint)).id
       const query = { endpoint: id, parcel, state, from, to }
-      const listed = await listUpTo(ask, { path: '/relay/deliveries', name: 'deliveries', limit: options.limit, query })
-      if (options.json === true) return void process.stdout.write(`${JSON.stringify({ deliveries: listed.items, next: listed.next })}\n`)
-      process.stdout.write(presentDeliveries(listed.items))
-      sayWhetherMore(listed)
+      const asked = { path: '/relay/deliveries', name: 'deliveries', limit: options.limit, query }
+      await printList<DeliveryAnswer>(ask, asked, options, presentDeliveries)
     })
   return addRelayOptions(addLimitOption(command))
 }
@@ -55,9 +54,9 @@ function showCommand(): Command {
     .argument('<id>')
     .action(async (id: string, options: ClientOptions) => {
       const ask = await openRelay(options)
-      const answer = await ask('GET', `/relay/deliveries/${encodeURIComponent(id)}`)
-      if (answer.status !== 200) return fail(await describeDeliveryProblem(ask, id, answer, (name) => `deliveries --endpoint ${name}`))
-      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : presentDelivery(answer.body))
+      const answer = await ask<InspectedDeliveryAnswer>('GET', `/relay/deliveries/${encodeURIComponent(id)}`)
+      if (!answer.ok) return fail(await describeDeliveryProblem(ask, id, answer, (name) => `deliveries --endpoint ${name}`))
+      print(options, answer.body, presentDelivery(answer.body))
     })
   return addRelayOptions(command)
 }

@@ -1,13 +1,13 @@
 import { Command } from 'commander'
+import type { ParcelAnswer } from '../http/admin/parcel-schemas.ts'
+import type { RefreshedAnswer } from '../http/admin/parcels.routes.ts'
 import {
   type AskRelay,
   addRelayOptions,
   type ClientOptions,
-  listOf,
-  memberOf,
   openRelay,
+  print,
   type RelayAnswer,
-  textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
 import { describeParcelProblem } from './asking/unknown.ts'
@@ -20,31 +20,32 @@ export function historyCommand(): Command {
     .action(async (identifier: string, options: ClientOptions) => {
       const ask = await openRelay(options)
       const path = `/relay/parcels/${typedIdentifier(identifier)}`
-      const known = await ask('GET', path)
+      const known = await ask<ParcelAnswer>('GET', path)
       const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
-      if (answer.status !== 200) return fail(await describeParcelProblem(ask, identifier, answer))
-      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : describe(answer.body))
+      if (!answer.ok) return fail(await describeParcelProblem(ask, identifier, answer))
+      print(options, answer.body, describe(answer.body))
     })
   return addRelayOptions(command)
 }
 
 /** Asks the carrier about an unknown identifier. Pushes name only tracking ids, so only a poll shows to which parcel a tracking number belongs. */
-async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer> {
-  const refreshed = await ask('POST', `${path}/refresh`)
-  if (refreshed.status !== 200) return refreshed
-  if (textOf(refreshed.body, 'outcome') === 'recorded') return await ask('GET', path)
-  return { status: 404, body: { detail: 'the relay does not know it, and neither does the carrier, which was asked now' } }
+async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer<ParcelAnswer>> {
+  const refreshed = await ask<RefreshedAnswer>('POST', `${path}/refresh`)
+  if (!refreshed.ok) return refreshed
+  if (refreshed.body.outcome === 'recorded') return await ask('GET', path)
+  return { ok: false, status: 404, body: { detail: 'the relay does not know it, and neither does the carrier, which was asked now' } }
 }
 
-function describe(parcel: unknown): string {
-  const names = listOf(parcel, 'identifiers').map((one) => `${textOf(one, 'value') ?? ''} (${textOf(one, 'kind') ?? ''})`)
-  const cadence = memberOf(parcel, 'cadence')
-  const next = textOf(cadence, 'nextCheckAt') ?? `never: ${textOf(cadence, 'stopped') ?? 'not watched'}`
-  const because = textOf(cadence, 'nextCheckBecause')
-  const entries = listOf(parcel, 'history').map((entry) => {
-    const doors = ['learnt', 'confirmed'].map((what) => `${textOf(entry, `${what}By`) ?? ''} ${textOf(entry, `${what}At`) ?? ''}`.trim())
-    const words = ['eventTimestamp', 'status', 'detailedStatus', 'location'].map((name) => textOf(entry, name) ?? '')
-    return `${words.join('  ').trimEnd()}  [${doors.filter((door) => door !== '').join(', ')}]`
+function describe({ identifiers, cadence, history }: ParcelAnswer): string {
+  const names = identifiers.map(({ value, kind }) => `${value} (${kind})`)
+  const next = cadence.nextCheckAt ?? `never: ${cadence.stopped ?? 'not watched'}`
+  const because = cadence.nextCheckBecause === null ? '' : ` (${cadence.nextCheckBecause})`
+  const entries = history.map(({ eventTimestamp, status, detailedStatus, location, ...entry }) => {
+    const doors = [`${entry.learntBy} ${entry.learntAt ?? ''}`, `${entry.confirmedBy ?? ''} ${entry.confirmedAt ?? ''}`].map((door) =>
+      door.trim(),
+    )
+    const words = [eventTimestamp, status, detailedStatus, location].join('  ').trimEnd()
+    return `${words}  [${doors.filter((door) => door !== '').join(', ')}]`
   })
-  return `${[names.join(', '), `next check ${next}${because === null ? '' : ` (${because})`}`, ...entries].join('\n')}\n`
+  return `${[names.join(', '), `next check ${next}${because}`, ...entries].join('\n')}\n`
 }

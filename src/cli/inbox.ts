@@ -2,18 +2,11 @@ import { Command, Option } from 'commander'
 import { counted, countText } from '../domain/amounts.ts'
 import { QUARANTINE_REASONS } from '../domain/history/observation.ts'
 import { reasonText } from '../domain/ingest/quarantine-words.ts'
-import {
-  type AskRelay,
-  addRelayOptions,
-  type ClientOptions,
-  describeProblem,
-  listOf,
-  memberOf,
-  openRelay,
-  textOf,
-} from './asking/ask-relay.ts'
+import type { ListedPushAnswer, PushAnswer, ReprocessedAnswer } from '../http/admin/inbox.routes.ts'
+import type { RefusalAnswer } from '../http/admin/refusals.routes.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'
-import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
+import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
 import { fail, failUsage } from './exit-codes.ts'
 import { listPushes } from './inbox/named-parcels.ts'
 import { dismissAll, refreshNamed } from './inbox/settle-pushes.ts'
@@ -73,34 +66,28 @@ function mistakeIn(ids: readonly string[], options: InboxOptions): string | null
   return null
 }
 
-async function list(ask: AskRelay, { state, parcel, reason, limit, json }: InboxOptions): Promise<void> {
-  const listed = await listUpTo(ask, { path: '/relay/inbox', name: 'pushes', limit, query: { state, parcel, reason } })
-  const { items, next } = listed
-  if (json === true) return void process.stdout.write(`${JSON.stringify({ pushes: items, next })}\n`)
-  if (items.length === 0) return void process.stdout.write(`${describeNone({ state, parcel })}\n`)
-  process.stdout.write(table(['id', 'received', 'parcel', 'status', 'state', 'why', 'bytes'], items.map(rowOf)))
-  sayWhetherMore(listed)
+async function list(ask: AskRelay, { state, parcel, reason, limit, ...options }: InboxOptions): Promise<void> {
+  const asked = { path: '/relay/inbox', name: 'pushes', limit, query: { state, parcel, reason } }
+  await printList<ListedPushAnswer>(ask, asked, options, (pushes) =>
+    pushes.length === 0
+      ? `${describeNone({ state, parcel })}\n`
+      : table(['id', 'received', 'parcel', 'status', 'state', 'why', 'bytes'], pushes.map(rowOf)),
+  )
 }
 
-async function listRefused(ask: AskRelay, { limit, json }: InboxOptions): Promise<void> {
-  const listed = await listUpTo(ask, { path: '/relay/refusals', name: 'refusals', limit, query: {} })
-  const { items, next } = listed
-  if (json === true) return void process.stdout.write(`${JSON.stringify({ refusals: items, next })}\n`)
-  if (items.length === 0) return void process.stdout.write('No push was refused for its signature.\n')
-  process.stdout.write(table(['received', 'from', 'bytes', 'why'], items.map(refusedRowOf)))
-  process.stdout.write('The relay examines and lists at most one refused push per second; parcel-relay status counts them all.\n')
-  sayWhetherMore(listed)
+const LISTS_FEW = 'The relay examines and lists at most one refused push per second; parcel-relay status counts them all.\n'
+
+async function listRefused(ask: AskRelay, { limit, ...options }: InboxOptions): Promise<void> {
+  await printList<RefusalAnswer>(ask, { path: '/relay/refusals', name: 'refusals', limit, query: {} }, options, (refusals) =>
+    refusals.length === 0
+      ? 'No push was refused for its signature.\n'
+      : `${table(['received', 'from', 'bytes', 'why'], refusals.map(refusedRowOf))}${LISTS_FEW}`,
+  )
 }
 
-function refusedRowOf(refusal: unknown): readonly Cell[] {
-  const bytes = memberOf(memberOf(refusal, 'body'), 'bytes')
-  const causes = listOf(refusal, 'causes').map((cause) => textOf(cause, 'explanation') ?? '')
-  return [
-    `${age(textOf(refusal, 'at'))} ago`,
-    textOf(refusal, 'address') ?? '',
-    typeof bytes === 'number' ? countText(bytes) : 'not read',
-    causes.length === 0 ? 'not known' : causes.join(' '),
-  ]
+function refusedRowOf({ at, address, body, causes }: RefusalAnswer): readonly Cell[] {
+  const why = causes.map(({ explanation }) => explanation)
+  return [`${age(at)} ago`, address, body === null ? 'not read' : countText(body.bytes), why.length === 0 ? 'not known' : why.join(' ')]
 }
 
 function describeNone({ state, parcel }: { readonly state: string | undefined; readonly parcel: string | undefined }): string {
@@ -109,24 +96,22 @@ function describeNone({ state, parcel }: { readonly state: string | undefined; r
   return parcel === undefined ? 'The inbox is empty.' : `The inbox holds no push${about}.`
 }
 
-async function show(ask: AskRelay, id: string, { json }: InboxOptions): Promise<void> {
-  const answer = await ask('GET', `/relay/inbox/${encodeURIComponent(id)}`)
-  if (answer.status !== 200) return fail(`${id}: ${describeProblem(answer)}`)
-  const body = textOf(answer.body, 'text') ?? textOf(answer.body, 'body') ?? 'the body is no longer kept'
-  process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${describe(answer.body)}\n${shownBody(body)}\n`)
+async function show(ask: AskRelay, id: string, options: InboxOptions): Promise<void> {
+  const answer = await ask<PushAnswer>('GET', `/relay/inbox/${encodeURIComponent(id)}`)
+  if (!answer.ok) return fail(`${id}: ${describeProblem(answer)}`)
+  const { text, body } = answer.body
+  print(options, answer.body, `${describe(answer.body)}\n${shownBody(text ?? body ?? 'the body is no longer kept')}\n`)
 }
 
 async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json }: InboxOptions): Promise<void> {
   if (ids.length === 0 && json !== true) process.stdout.write(`No push is ${state ?? 'named'}: there is nothing to reprocess.\n`)
-  let [_recorded, left] = [0, 0]
+  let left = 0
   const reprocess = async (id: string, at: number): Promise<StepEnd> => {
-    const answer = await ask('POST', `/relay/inbox/${encodeURIComponent(id)}/reprocess`)
-    if (answer.status !== 200) return { failure: `${id}: ${describeProblem(answer)}` }
-    const [outcome, reason] = [textOf(answer.body, 'outcome') ?? '', textOf(answer.body, 'reason')]
+    const answer = await ask<ReprocessedAnswer>('POST', `/relay/inbox/${encodeURIComponent(id)}/reprocess`)
+    if (!answer.ok) return { failure: `${id}: ${describeProblem(answer)}` }
+    const { outcome, reason } = answer.body
     if (STILL_HELD.includes(outcome)) left += 1
-    if (outcome === 'recorded') _recorded += 1
-    const because = reason === null ? '' : ` (${reasonText(reason)})`
-    const said = `${outcome}${because}`
+    const said = `${outcome}${reason === null ? '' : ` (${reasonText(reason)})`}`
     const line = json === true ? JSON.stringify({ id, outcome, reason }) : `${id}: ${said}, ${at + 1} of ${ids.length}`
     return { outcome: said, line }
   }
@@ -138,44 +123,39 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json
 const STILL_HELD = ['quarantined', 'expired']
 
 async function idsIn(ask: AskRelay, selection: Parameters<typeof listPushes>[1]): Promise<readonly string[]> {
-  return (await listPushes(ask, selection)).map((push) => textOf(push, 'id') ?? '')
+  return (await listPushes(ask, selection)).map(({ id }) => id)
 }
 
-function rowOf(push: unknown): readonly Cell[] {
-  const state = textOf(push, 'state') ?? ''
-  const bytes = memberOf(push, 'bodyBytes')
-  const [parcel] = listOf(memberOf(push, 'parcel'), 'identifiers')
+function rowOf(push: ListedPushAnswer): readonly Cell[] {
+  const { id, receivedAt, parcel, status, state, bodyBytes } = push
   return [
-    textOf(push, 'id') ?? '',
-    `${age(textOf(push, 'receivedAt'))} ago`,
-    typeof parcel === 'string' ? parcel : '',
-    textOf(push, 'status') ?? '',
+    id,
+    `${age(receivedAt)} ago`,
+    parcel.identifiers[0] ?? '',
+    status ?? '',
     state === 'quarantined' ? { text: state, tone: 'warn' } : state,
     reasonOf(push),
-    typeof bytes === 'number' ? countText(bytes) : 'gone',
+    bodyBytes === null ? 'gone' : countText(bodyBytes),
   ]
 }
 
 /** Says why a push is, or was, in quarantine, and what is wrong in its body; empty: it never was in quarantine. */
-function reasonOf(push: unknown): string {
-  const reason = textOf(push, 'reason')
+function reasonOf({ reason, place }: ListedPushAnswer): string {
   if (reason === null) return ''
-  const place = memberOf(push, 'place')
-  const member = textOf(place, 'member')
-  const found = textOf(place, 'found') ?? ''
-  const what =
-    member === null ? found : memberOf(place, 'missing') === true ? `${member} is missing${unknownOf(place)}` : `${member}: ${found}`
+  const what = place === null ? '' : faultAt(place)
   return what === '' ? reasonText(reason) : `${reasonText(reason)} (${what})`
 }
 
-/** Names the unknown members at the place of the error. If the carrier has renamed a member, its new name is among them. */
-function unknownOf(place: unknown): string {
-  const unknown = listOf(place, 'unknown').map(String)
-  return unknown.length === 0 ? '' : `, and ${unknown.join(', ')} ${unknown.length === 1 ? 'is' : 'are'} unknown`
+/** Names what is wrong and, if a member is missing, the unknown members there. If the carrier has renamed the member, its new name is among them. */
+function faultAt({ member, found, missing, unknown }: NonNullable<ListedPushAnswer['place']>): string {
+  if (member === null) return found
+  if (!missing) return `${member}: ${found}`
+  const strange = unknown.length === 0 ? '' : `, and ${unknown.join(', ')} ${unknown.length === 1 ? 'is' : 'are'} unknown`
+  return `${member} is missing${strange}`
 }
 
-function describe(push: unknown): string {
+function describe(push: PushAnswer): string {
   const [id, received, parcel, status, state, why] = rowOf(push).map((cell) => (typeof cell === 'string' ? cell : cell.text))
-  const words = [`push ${id}`, `received ${textOf(push, 'receivedAt') ?? ''} (${received})`, parcel, status, state, why]
+  const words = [`push ${id}`, `received ${push.receivedAt} (${received})`, parcel, status, state, why]
   return plain(words.filter((word) => word !== '').join('  '))
 }

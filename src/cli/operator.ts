@@ -1,5 +1,6 @@
 import { Command } from 'commander'
-import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
+import type { TestAnswer } from '../http/delivery/operator.routes.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from './asking/ask-relay.ts'
 import { explainAttempt } from './endpoints/present-endpoint.ts'
 import { fail } from './exit-codes.ts'
 
@@ -16,14 +17,14 @@ function enableCommand(): Command {
     .description('enable operator.url after its answers have disabled it; events that wait are sent')
     .action(async (options: ClientOptions) => {
       const ask = await openRelay(options)
-      const { status, body } = await ask('POST', '/relay/operator/enable')
-      if (status !== 204) return fail(describeProblem({ status, body }))
+      const answer = await ask('POST', '/relay/operator/enable')
+      if (!answer.ok) return fail(describeProblem(answer))
       if (options.json !== true) process.stdout.write('The address of operator events is enabled.\n')
     })
   return addRelayOptions(command)
 }
 
-function explain(answer: unknown): string {
+function explain(answer: TestAnswer): string {
   const { what, todo } = explainAttempt(answer, { url: 'operator.url', extent: 'all', endpoint: null })
   return `${what} ${todo}`
 }
@@ -33,12 +34,12 @@ function testCommand(): Command {
     .description('send a test event to operator.url through a running relay, and say what it answered')
     .action(async (options: ClientOptions) => {
       const ask = await openRelay(options)
-      const { status, body } = await ask('POST', '/relay/operator/test')
-      if (status !== 200) return fail(describeProblem({ status, body }))
+      const answer = await ask<TestAnswer>('POST', '/relay/operator/test')
+      if (!answer.ok) return fail(describeProblem(answer))
+      const { body } = answer
       if (options.json === true) process.stdout.write(`${JSON.stringify(body)}\n`)
-      const answered = memberOf(body, 'status')
-      const what = typeof answered === 'number' ? `status ${answered}` : (textOf(body, 'reason') ?? 'no answer').replaceAll('_', ' ')
-      if (textOf(body, 'result') !== 'accepted') return fail(`the test event was not accepted: ${what}. ${explain(body)}`)
+      const what = body.status === null ? (body.reason ?? 'no answer').replaceAll('_', ' ') : `status ${body.status}`
+      if (body.result !== 'accepted') return fail(`the test event was not accepted: ${what}. ${explain(body)}`)
       if (options.json !== true) process.stdout.write(`The test event was accepted (${what}).\n`)
     })
   return addRelayOptions(command)

@@ -1,8 +1,9 @@
 import { Command, Option } from 'commander'
 import { counted } from '../domain/amounts.ts'
 import { STOPPED_REASONS } from '../flow/admin/parcels/parcel-queries.ts'
-import { addRelayOptions, type ClientOptions, listOf, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
-import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
+import type { ListedParcelAnswer } from '../http/admin/parcel-schemas.ts'
+import { addRelayOptions, type ClientOptions, openRelay } from './asking/ask-relay.ts'
+import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
 import { age, until } from './terminal/ages.ts'
 import { plain, table } from './terminal/table.ts'
 
@@ -22,11 +23,9 @@ export function parcelsCommand(): Command {
     .action(async (beginning: string | undefined, { status, stopped, unknown, limit, ...options }: ParcelsOptions) => {
       const ask = await openRelay(options)
       const query = { query: beginning, status, stopped, unknown: unknown === true ? 'true' : undefined }
-      const listed = await listUpTo(ask, { path: '/relay/parcels', name: 'parcels', limit, query })
-      if (options.json === true) return void process.stdout.write(`${JSON.stringify({ parcels: listed.items, next: listed.next })}\n`)
-      process.stdout.write(listed.items.length === 0 ? describeNone(beginning) : present(listed.items))
-      sayWhichLackNumbers(listed.items)
-      sayWhetherMore(listed)
+      const asked = { path: '/relay/parcels', name: 'parcels', limit, query }
+      const shown = (parcels: readonly ListedParcelAnswer[]) => (parcels.length === 0 ? describeNone(beginning) : present(parcels))
+      await printList(ask, asked, options, shown, noteNumberless)
     })
   return addRelayOptions(addLimitOption(command))
 }
@@ -42,35 +41,30 @@ If a push has brought its tracking id only, the relay may not know its number ye
 
 const UNKNOWN_NUMBER = 'not known yet'
 
-/** Says on standard error how many listed parcels have no tracking number. Somebody who looks for a number of the carrier may miss these parcels. */
-function sayWhichLackNumbers(parcels: readonly unknown[]): void {
-  const nameless = parcels.filter((parcel) => listOf(parcel, 'trackingNumbers').length === 0).length
-  if (nameless === 0) return
-  process.stderr.write(
-    `The tracking number of ${counted(nameless, 'parcel', 'parcels')} is not known, because pushes contain only tracking ids. If you have the numbers,\n"parcel-relay watch --file FILE" polls them and finds their parcels.\n`,
-  )
+/** Says how many listed parcels have no tracking number. Somebody who looks for a number of the carrier may miss these parcels. */
+function noteNumberless(parcels: readonly ListedParcelAnswer[]): string {
+  const count = parcels.filter(({ trackingNumbers }) => trackingNumbers.length === 0).length
+  return count === 0
+    ? ''
+    : `The tracking number of ${counted(count, 'parcel', 'parcels')} is not known, because pushes contain only tracking ids. If you have the numbers,\n"parcel-relay watch --file FILE" polls them and finds their parcels.\n`
 }
 
 /** Returns the first identifier, and how many more there are, such as `AB123456789SE +2`; null: there is none. */
-function firstOf(identifiers: readonly unknown[]): string | null {
-  const [first, ...more] = identifiers
-  return typeof first === 'string' ? `${first}${more.length === 0 ? '' : ` +${more.length}`}` : null
+function firstOf([first, ...more]: readonly string[]): string | null {
+  return first === undefined ? null : `${first}${more.length === 0 ? '' : ` +${more.length}`}`
 }
 
-function present(parcels: readonly unknown[]): string {
+function present(parcels: readonly ListedParcelAnswer[]): string {
   return table(
     ['tracking number', 'tracking id', 'status', 'last seen', 'next check'],
-    parcels.map((parcel) => {
-      const cadence = memberOf(parcel, 'cadence')
-      const numbers = listOf(parcel, 'trackingNumbers')
-      const next = textOf(cadence, 'nextCheckAt')
-      const seen = age(textOf(cadence, 'heardAt'))
+    parcels.map(({ identifiers, trackingNumbers, status, cadence }) => {
+      const seen = age(cadence.heardAt)
       return [
-        firstOf(numbers) ?? UNKNOWN_NUMBER,
-        firstOf(listOf(parcel, 'identifiers').filter((one) => !numbers.includes(one))) ?? '',
-        textOf(parcel, 'status') ?? '',
+        firstOf(trackingNumbers) ?? UNKNOWN_NUMBER,
+        firstOf(identifiers.filter((one) => !trackingNumbers.includes(one))) ?? '',
+        status ?? '',
         seen === '' ? 'never' : `${seen} ago`,
-        next === null ? (textOf(cadence, 'stopped') ?? 'not watched') : until(next),
+        cadence.nextCheckAt === null ? (cadence.stopped ?? 'not watched') : until(cadence.nextCheckAt),
       ]
     }),
   )

@@ -1,15 +1,9 @@
 import { Command } from 'commander'
 import { counted } from '../domain/amounts.ts'
-import {
-  type AskRelay,
-  addRelayOptions,
-  type ClientOptions,
-  describeProblem,
-  listOf,
-  openRelay,
-  textOf,
-  typedIdentifier,
-} from './asking/ask-relay.ts'
+import type { ListedParcelAnswer } from '../http/admin/parcel-schemas.ts'
+import type { RefreshedAnswer } from '../http/admin/parcels.routes.ts'
+import type { PageAnswer } from '../http/server/answer-schemas.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, typedIdentifier } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'
 import { EXIT } from './exit-codes.ts'
 
@@ -31,9 +25,9 @@ export function refreshCommand(): Command {
       const named = options.all === true ? await everyParcel(ask) : identifiers
       let unknown = 0
       const refresh = async (identifier: string, at: number): Promise<StepEnd> => {
-        const answer = await ask('POST', `/relay/parcels/${typedIdentifier(identifier)}/refresh`)
-        if (answer.status !== 200) return { failure: `${identifier}: ${describeProblem(answer)}` }
-        const outcome = textOf(answer.body, 'outcome') ?? ''
+        const answer = await ask<RefreshedAnswer>('POST', `/relay/parcels/${typedIdentifier(identifier)}/refresh`)
+        if (!answer.ok) return { failure: `${identifier}: ${describeProblem(answer)}` }
+        const { outcome } = answer.body
         unknown += outcome === 'unknown' ? 1 : 0
         const line = options.json === true ? JSON.stringify(answer.body) : `${identifier}: ${outcome} (${at + 1} of ${named.length})`
         return { outcome, line }
@@ -55,13 +49,11 @@ async function everyParcel(ask: AskRelay): Promise<readonly string[]> {
   const found: string[] = []
   let cursor: string | null = ''
   while (cursor !== null) {
-    const page = await ask('GET', `/relay/parcels?limit=500${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`)
-    if (page.status !== 200) throw new Error(describeProblem(page))
-    for (const parcel of listOf(page.body, 'parcels')) {
-      const [first] = listOf(parcel, 'identifiers')
-      if (typeof first === 'string') found.push(first)
-    }
-    cursor = textOf(page.body, 'next')
+    const path: string = `/relay/parcels?limit=500${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`
+    const page = await ask<PageAnswer<'parcels', ListedParcelAnswer>>('GET', path)
+    if (!page.ok) throw new Error(describeProblem(page))
+    found.push(...page.body.parcels.flatMap(({ identifiers }) => identifiers.slice(0, 1)))
+    cursor = page.body.next
     if (cursor?.startsWith('stopped.') === true) cursor = null
   }
   return found

@@ -1,15 +1,7 @@
 import { Command } from 'commander'
 import { bytesText, counted, countText } from '../domain/amounts.ts'
-import {
-  addRelayOptions,
-  type ClientOptions,
-  describeProblem,
-  listOf,
-  memberOf,
-  openRelay,
-  relayAddress,
-  textOf,
-} from './asking/ask-relay.ts'
+import type { OverviewAnswer } from '../http/admin/overview.routes.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, openRelay, print, relayAddress } from './asking/ask-relay.ts'
 import { addressOf } from './asking/configured-relay.ts'
 import { openConfig, readConfig } from './config/config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
@@ -28,10 +20,10 @@ export function statusCommand(): Command {
       const options = await addressed(given, self)
       if (options === null) return
       const ask = await openRelay(options)
-      const answer = await ask('GET', '/relay/overview')
-      if (answer.status !== 200) return fail(describeProblem(answer))
-      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : present(answer.body, relayAddress(options)))
-      if (listOf(answer.body, 'problems').some((problem) => !isWarning(problem))) process.exitCode = EXIT.failed
+      const answer = await ask<OverviewAnswer>('GET', '/relay/overview')
+      if (!answer.ok) return fail(describeProblem(answer))
+      print(options, answer.body, present(answer.body, relayAddress(options)))
+      if (!answer.body.problems.every(isWarning)) process.exitCode = EXIT.failed
     })
   return addRelayOptions(command)
 }
@@ -47,102 +39,85 @@ async function addressed(options: StatusOptions, self: Command): Promise<ClientO
   return config === null ? (isGiven ? null : options) : { ...options, ...addressOf(config) }
 }
 
-function isWarning(problem: unknown): boolean {
-  return textOf(problem, 'severity') === 'warning'
+type Problem = OverviewAnswer['problems'][number]
+type Fact = readonly [name: string, state: string, evidence: string]
+
+function isWarning({ severity }: Problem): boolean {
+  return severity === 'warning'
 }
 
-function present(overview: unknown, url: string): string {
-  const problems = listOf(overview, 'problems')
-  const caveats = listOf(overview, 'caveats').map((sentence) => plain(String(sentence)))
+function present(overview: OverviewAnswer, url: string): string {
+  const { problems } = overview
+  const caveats = overview.caveats.map(plain)
   const [below, after] = problems.length === 0 ? [caveats.map((one) => `  ${one}`), []] : [[], caveats.map((one) => `Also: ${one}`)]
-  const headline = [headlineOf(overview, problems, caveats.length), ...below].join('\n')
+  const tone = !problems.every(isWarning) ? 'bad' : problems.length + caveats.length > 0 ? 'warn' : 'good'
+  const headline = [paint(plain(overview.headline), tone), ...below].join('\n')
   return [headline, ...problems.map((problem) => presentProblem(problem, url)), ...after, presentFacts(overview)].join('\n\n').concat('\n')
 }
 
-function headlineOf(overview: unknown, problems: readonly unknown[], caveatCount: number): string {
-  const tone = !problems.every(isWarning) ? 'bad' : problems.length + caveatCount > 0 ? 'warn' : 'good'
-  return paint(plain(textOf(overview, 'headline') ?? ''), tone)
+function presentProblem(problem: Problem, url: string): string {
+  const { since } = problem
+  const title = `${plain(problem.title)}${since === null ? '' : `, since ${since} (${age(since)})`}`
+  const evidence = problem.evidence.map((sentence) => `  ${plain(sentence)}`)
+  const todo = problem.todo.map((step) => `  -> ${plain(step)}`)
+  return [paint(title, isWarning(problem) ? 'warn' : 'bad'), ...evidence, ...todo, `  Runbook: ${url}${problem.runbook}`].join('\n')
 }
 
-function presentProblem(problem: unknown, url: string): string {
-  const since = textOf(problem, 'since')
-  const title = `${plain(textOf(problem, 'title') ?? '')}${since === null ? '' : `, since ${since} (${age(since)})`}`
-  const evidence = listOf(problem, 'evidence').map((sentence) => `  ${plain(String(sentence))}`)
-  const todo = listOf(problem, 'todo').map((step) => `  -> ${plain(String(step))}`)
-  const runbook = `  Runbook: ${url}${textOf(problem, 'runbook') ?? ''}`
-  return [paint(title, isWarning(problem) ? 'warn' : 'bad'), ...evidence, ...todo, runbook].join('\n')
-}
-
-function presentFacts(overview: unknown): string {
-  const of = (group: string, name: string) => memberOf(memberOf(overview, group), name)
-  const count = (group: string, name: string) => countText(Number(of(group, name)))
-  const text = (group: string, name: string) => textOf(memberOf(overview, group), name)
-  const disk = memberOf(overview, 'disk')
-  const rows: readonly (readonly [name: string, state: string, evidence: string])[] = [
-    ['pushes', text('pushes', 'standing')?.replaceAll('_', ' ') ?? '', text('pushes', 'evidence') ?? ''],
-    ...wrongPaths(memberOf(overview, 'pushes')),
-    ...comebacks(memberOf(overview, 'pushes')),
-    ['carrier', text('carrier', 'standing') ?? '', carrierEvidence(memberOf(overview, 'carrier'))],
+function presentFacts({ pushes, carrier, endpoints, inbox, parcels, disk, replicas }: OverviewAnswer): string {
+  const [delivering, untried, failing, disabled] = (['delivering', 'untried', 'failing', 'disabled'] as const).map((name) =>
+    countText(endpoints[name]),
+  )
+  const rows: readonly Fact[] = [
+    ['pushes', pushes.standing.replaceAll('_', ' '), pushes.evidence],
+    ...wrongPaths(pushes),
+    ...comebacks(pushes),
+    ['carrier', carrier.standing, carrierEvidence(carrier)],
     [
       'endpoints',
-      Number(of('endpoints', 'failing')) > 0 ? 'failing' : 'ok',
-      `${count('endpoints', 'delivering')} delivering, ${count('endpoints', 'untried')} untried, ${count('endpoints', 'failing')} failing, ${count('endpoints', 'disabled')} disabled`,
+      endpoints.failing > 0 ? 'failing' : 'ok',
+      `${delivering} delivering, ${untried} untried, ${failing} failing, ${disabled} disabled`,
     ],
-    ['inbox', Number(of('inbox', 'quarantined')) > 0 ? 'quarantine' : 'ok', `${count('inbox', 'quarantined')} in quarantine`],
-    ['parcels', 'ok', parcelEvidence(memberOf(overview, 'parcels'))],
-    ...(disk === null
-      ? []
-      : [
-          [
-            'disk',
-            text('disk', 'state')?.replaceAll('_', ' ') ?? '',
-            `${bytesText(Number(of('disk', 'freeBytes')))} free; the store takes ${bytesText(Number(of('disk', 'storeBytes')))}`,
-          ] as const,
-        ]),
-    ['replicas', 'ok', listOf(overview, 'replicas').join(', ')],
+    ['inbox', inbox.quarantined > 0 ? 'quarantine' : 'ok', `${countText(inbox.quarantined)} in quarantine`],
+    ['parcels', 'ok', parcelEvidence(parcels)],
+    ...(disk === null ? [] : [diskFact(disk)]),
+    ['replicas', 'ok', replicas.join(', ')],
   ]
   return rows
     .map(([name, state, evidence]) => `${name.padEnd(11)}${paint(state.padEnd(STATE_WIDTH), toneOf(state))}${plain(evidence)}`)
     .join('\n')
 }
 
+function diskFact({ state, freeBytes, storeBytes }: NonNullable<OverviewAnswer['disk']>): Fact {
+  return ['disk', state.replaceAll('_', ' '), `${bytesText(freeBytes)} free; the store takes ${bytesText(storeBytes)}`]
+}
+
 /** A login counts as a call, but not as an answer. After a restart, the relay does not know when the carrier last answered. */
-function carrierEvidence(carrier: unknown): string {
-  const [at, calls] = [textOf(carrier, 'lastAnswerAt'), Number(memberOf(carrier, 'callsToday'))]
-  const isUnasked = textOf(carrier, 'standing') === 'unasked'
+function carrierEvidence({ standing, lastAnswerAt: at, callsToday: calls, callsPerDay }: OverviewAnswer['carrier']): string {
+  const isUnasked = standing === 'unasked'
   const answered = at !== null ? `answered ${age(at)} ago` : isUnasked ? 'not asked about a parcel' : 'has not answered'
-  const used = `${countText(calls)} of today's ${countText(Number(memberOf(carrier, 'callsPerDay')))} calls ${calls === 1 ? 'is' : 'are'} used`
+  const used = `${countText(calls)} of today's ${countText(callsPerDay)} calls ${calls === 1 ? 'is' : 'are'} used`
   return `${answered}${at === null ? ' since the relay started' : ''}; ${used}${isUnasked && calls > 0 ? ', logins included' : ''}`
 }
 
-function parcelEvidence(parcels: unknown): string {
-  const count = (name: string) => countText(Number(memberOf(parcels, name)))
-  const unknown =
-    Number(memberOf(parcels, 'unknown')) > 0
-      ? `, ${count('unknown')} given up as unknown to the carrier (parcel-relay parcels --stopped unknown)`
-      : ''
-  return `${count('known')} known, ${count('watched')} polled, ${count('overdue')} due now${unknown}`
+function parcelEvidence({ known, watched, overdue, unknown }: OverviewAnswer['parcels']): string {
+  const givenUp = unknown > 0 ? `, ${countText(unknown)} given up as unknown to the carrier (parcel-relay parcels --stopped unknown)` : ''
+  return `${countText(known)} known, ${countText(watched)} polled, ${countText(overdue)} due now${givenUp}`
 }
 
 /** Lists wrong paths to which somebody posted a signed request after the last push arrived. Perhaps the carrier pushes to a wrong address. */
-function wrongPaths(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
-  const lastPushAt = textOf(pushes, 'lastPushAt') ?? ''
-  const telling = listOf(pushes, 'misdirected').filter(
-    (one) => memberOf(one, 'signed') === true && (textOf(one, 'lastAt') ?? '') > lastPushAt,
-  )
-  return telling.slice(0, WRONG_PATHS_SHOWN).map((one) => {
-    const times = counted(Number(memberOf(one, 'count')), 'time', 'times')
-    return ['', 'wrong path', `POST ${textOf(one, 'path') ?? ''}: 404, ${times} since ${textOf(one, 'firstAt') ?? ''}`]
-  })
+function wrongPaths({ lastPushAt, misdirected }: OverviewAnswer['pushes']): readonly Fact[] {
+  const telling = misdirected.filter(({ signed, lastAt }) => signed && lastAt > (lastPushAt ?? ''))
+  return telling
+    .slice(0, WRONG_PATHS_SHOWN)
+    .map(({ path, count, firstAt }) => ['', 'wrong path', `POST ${path}: 404, ${counted(count, 'time', 'times')} since ${firstAt}`])
 }
 
 /** Lists the periods whose refused pushes have all come again. So an operator who saw the refusals knows that nothing is lost. */
-function comebacks(pushes: unknown): readonly (readonly [name: string, state: string, evidence: string])[] {
-  return listOf(pushes, 'refused').flatMap((spell) => {
-    const [count, again] = [Number(memberOf(spell, 'pushes')), Number(memberOf(spell, 'again'))]
-    if (count === 0 || again < count) return []
-    const which = `${counted(count, 'push that was', 'pushes that were')} answered with 503 from ${textOf(spell, 'from') ?? ''} until ${textOf(spell, 'until') ?? ''}`
-    return [['', 'come again', `${which}: all have come again`] as const]
+function comebacks({ refused }: OverviewAnswer['pushes']): readonly Fact[] {
+  return refused.flatMap(({ pushes, again, from, until }): readonly Fact[] => {
+    if (pushes === null || pushes === 0 || (again ?? 0) < pushes) return []
+    const which = `${counted(pushes, 'push that was', 'pushes that were')} answered with 503 from ${from} until ${until}`
+    return [['', 'come again', `${which}: all have come again`]]
   })
 }
 

@@ -2,21 +2,23 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { describeFailure } from '../domain/system-reason.ts'
 import { DELIVERY_STATES } from '../flow/delivery/manage-deliveries.ts'
+import type { DeliveryAnswer } from '../http/delivery/delivery-schemas.ts'
+import type { FeedAnswer } from '../http/delivery/events.routes.ts'
+import type { PageAnswer } from '../http/server/answer-schemas.ts'
 import {
   type AskRelay,
   addRelayOptions,
   type ClientOptions,
   describeProblem,
-  memberOf,
   openRelay,
+  type Refusal,
   type RelayAnswer,
-  textOf,
 } from './asking/ask-relay.ts'
 import { createFollowedDeliveries } from './deliveries/followed-deliveries.ts'
 import { deliveryLine } from './deliveries/present-delivery.ts'
 import { findEndpoint } from './endpoints/find-endpoint.ts'
 import { EXIT, failUsage } from './exit-codes.ts'
-import { feedLine, readFeed } from './terminal/feed-line.ts'
+import { feedLine } from './terminal/feed-line.ts'
 
 interface TailOptions extends ClientOptions {
   readonly lines: number
@@ -72,30 +74,29 @@ async function followFeed(ask: AskRelay, { lines, after, json }: TailOptions): P
   const patient = createPatientAsk(ask)
   let position = after ?? Math.max(0, (await lastSequence(patient)) - lines)
   for (;;) {
-    const answer = await patient(`/relay/events?after=${position}&limit=100&wait=${WAIT}`)
-    const page = readFeed(answer.body)
-    if (page === null) {
+    const answer = await patient<FeedAnswer>(`/relay/events?after=${position}&limit=100&wait=${WAIT}`)
+    if (!answer.ok) {
       // The feed has no events at this position: they were pruned, or the relay was restored from an older backup. Continue where there are events.
       position = positionAfterGap(answer)
       continue
     }
-    for (const event of page.events) process.stdout.write(`${json === true ? JSON.stringify(event) : feedLine(event)}\n`)
-    position = page.next
+    for (const event of answer.body.events) process.stdout.write(`${json === true ? JSON.stringify(event) : feedLine(event)}\n`)
+    position = answer.body.next
   }
 }
 
 /** The answer to a request beyond the end of the feed contains the last sequence. */
-async function lastSequence(ask: (path: string) => Promise<RelayAnswer>): Promise<number> {
-  const { body } = await ask(`/relay/events?after=${BEYOND_THE_END}&limit=1`)
-  return Number(memberOf(body, 'lastSequence') ?? 0)
+async function lastSequence(ask: PatientAsk): Promise<number> {
+  const answer = await ask(`/relay/events?after=${BEYOND_THE_END}&limit=1`)
+  return answer.ok ? 0 : (answer.body.lastSequence ?? 0)
 }
 
-function positionAfterGap(answer: RelayAnswer): number {
-  const oldest = memberOf(answer.body, 'oldestSequence')
-  const last = memberOf(answer.body, 'lastSequence')
-  if (typeof oldest !== 'number' && typeof last !== 'number') throw new Error(describeProblem(answer))
-  process.stderr.write(`${textOf(answer.body, 'detail') ?? 'The feed has a gap.'}\n`)
-  return typeof oldest === 'number' ? Math.max(0, oldest - 1) : Number(last)
+function positionAfterGap(answer: Refusal): number {
+  const { oldestSequence, lastSequence: last, detail = 'The feed has a gap.' } = answer.body
+  const position = oldestSequence === undefined ? last : Math.max(0, oldestSequence - 1)
+  if (position === undefined) throw new Error(describeProblem(answer))
+  process.stderr.write(`${detail}\n`)
+  return position
 }
 
 async function followDeliveries(ask: AskRelay, { lines, endpoint, state, json }: TailOptions): Promise<never> {
@@ -104,8 +105,8 @@ async function followDeliveries(ask: AskRelay, { lines, endpoint, state, json }:
   const patient = createPatientAsk(ask)
   const followed = createFollowedDeliveries({ firstMax: lines })
   for (;;) {
-    const answer = await patient(`/relay/deliveries?limit=${LIST_MAX}&${query.toString()}`)
-    if (answer.status !== 200) throw new Error(describeProblem(answer))
+    const answer = await patient<PageAnswer<'deliveries', DeliveryAnswer>>(`/relay/deliveries?limit=${LIST_MAX}&${query.toString()}`)
+    if (!answer.ok) throw new Error(describeProblem(answer))
     const { changed, mayLackSome } = followed.look(answer.body)
     if (mayLackSome) process.stderr.write(MAY_LACK)
     for (const delivery of changed) {
@@ -118,13 +119,15 @@ async function followDeliveries(ask: AskRelay, { lines, endpoint, state, json }:
 
 const MAY_LACK = `More than ${LIST_MAX} deliveries are new since the last request: only the newest are shown. "parcel-relay deliveries" lists all.\n`
 
+type PatientAsk = <Body>(path: string) => Promise<RelayAnswer<Body>>
+
 /** Creates a function that repeats a request until the relay answers, and says once that it waits. A status below 500 is an answer. */
-function createPatientAsk(ask: AskRelay): (path: string) => Promise<RelayAnswer> {
+function createPatientAsk(ask: AskRelay): PatientAsk {
   let isSilent = false
-  return async (path) => {
+  return async <Body>(path: string) => {
     for (;;) {
       try {
-        const answer = await ask('GET', path)
+        const answer = await ask<Body>('GET', path)
         if (answer.status < 500) {
           if (isSilent) process.stderr.write('The relay answers again.\n')
           isSilent = false

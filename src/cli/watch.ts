@@ -1,14 +1,16 @@
 import { Command } from 'commander'
 import { counted, countText } from '../domain/amounts.ts'
+import type { WatchListAnswer } from '../http/admin/parcel-lists.routes.ts'
+import type { ListedParcelAnswer } from '../http/admin/parcel-schemas.ts'
+import type { WatchedAnswer } from '../http/admin/parcels.routes.ts'
+import type { PageAnswer } from '../http/server/answer-schemas.ts'
 import {
   type AskRelay,
   addRelayOptions,
   type ClientOptions,
   describeProblem,
-  listOf,
-  memberOf,
   openRelay,
-  textOf,
+  print,
   typedIdentifier,
 } from './asking/ask-relay.ts'
 import { sendList } from './asking/list-file.ts'
@@ -45,45 +47,45 @@ export function watchCommand(): Command {
 
 async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json }: WatchOptions): Promise<void> {
   for (const identifier of identifiers) {
-    const answer = await ask('PUT', `/relay/parcels/${typedIdentifier(identifier)}/watch`)
-    if (answer.status >= 300) fail(`${identifier}: ${describeProblem(answer)}`)
+    const answer = await ask<WatchedAnswer>('PUT', `/relay/parcels/${typedIdentifier(identifier)}/watch`)
+    if (!answer.ok) fail(`${identifier}: ${describeProblem(answer)}`)
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-    else process.stdout.write(`${textOf(answer.body, 'identifier') ?? identifier}: watched${await describeWatched(ask, answer.body)}\n`)
+    else process.stdout.write(`${answer.body.identifier}: watched${await describeWatched(ask, answer.body)}\n`)
   }
 }
 
 /** Says whether the relay knew the number. A new number may belong to a parcel that the relay knows, but only its first poll shows that. */
-async function describeWatched(ask: AskRelay, watched: unknown): Promise<string> {
-  if (memberOf(watched, 'created') === true) return ', new to the relay'
-  const identifier = textOf(watched, 'identifier') ?? ''
+async function describeWatched(ask: AskRelay, { identifier, created }: WatchedAnswer): Promise<string> {
+  if (created) return ', new to the relay'
   // Ask for a list, because it comes without the history. Its first parcel is the one with exactly this identifier.
-  const { body } = await ask('GET', `/relay/parcels?query=${identifier}&limit=1`)
-  const [parcel] = listOf(body, 'parcels')
-  const [other, ...more] = listOf(parcel, 'identifiers').filter((one) => one !== identifier)
-  return typeof other === 'string'
-    ? `, the parcel ${other}${more.length === 0 ? '' : ` and ${counted(more.length, 'more identifier', 'more identifiers')}`}`
-    : ''
+  const found = await ask<PageAnswer<'parcels', ListedParcelAnswer>>('GET', `/relay/parcels?query=${identifier}&limit=1`)
+  const identifiers = found.ok ? (found.body.parcels[0]?.identifiers ?? []) : []
+  const [other, ...more] = identifiers.filter((one) => one !== identifier)
+  if (other === undefined) return ''
+  return `, the parcel ${other}${more.length === 0 ? '' : ` and ${counted(more.length, 'more identifier', 'more identifiers')}`}`
 }
 
 /** Pushes contain tracking ids, but lists contain tracking numbers. So all numbers of a list may be new although the relay knows their parcels. */
 const MAY_BE_KNOWN =
   'A number counts as new until its first poll, a minute or two from now. The relay may know its parcel by another identifier already. After the poll, see all of them with: parcel-relay parcels NUMBER\n'
 
-async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOptions): Promise<void> {
+async function watchFile(ask: AskRelay, file: string, options: WatchOptions): Promise<void> {
   const total = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0 }
   const errors: { readonly line: number; readonly reason: string }[] = []
-  await sendList({ file, column, step: 'watching' }, async ({ type, text, query, lines, lineOf }) => {
-    const answer = await ask('POST', `/relay/parcels/watch${query.length === 0 ? '' : `?${query.join('&')}`}`, { type, text })
-    if (answer.status !== 200) throw new Error(`after ${counted(total.lines, 'line', 'lines')}: ${describeProblem(answer)}`)
-    for (const name of ['watched', 'created', 'failed', 'erased'] as const) total[name] += Number(memberOf(answer.body, name))
-    for (const error of listOf(answer.body, 'errors'))
-      errors.push({ line: lineOf(Number(memberOf(error, 'line'))), reason: textOf(error, 'reason') ?? '' })
+  await sendList({ file, column: options.column, step: 'watching' }, async ({ type, text, query, lines, lineOf }) => {
+    const answer = await ask<WatchListAnswer>('POST', `/relay/parcels/watch${query.length === 0 ? '' : `?${query.join('&')}`}`, {
+      type,
+      text,
+    })
+    if (!answer.ok) throw new Error(`after ${counted(total.lines, 'line', 'lines')}: ${describeProblem(answer)}`)
+    for (const name of ['watched', 'created', 'failed', 'erased'] as const) total[name] += answer.body[name]
+    errors.push(...answer.body.errors.map(({ line, reason }) => ({ line: lineOf(line), reason })))
     total.lines += lines
   })
-  if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
-  else
-    process.stdout.write(
-      `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.watched + total.failed, 'line', 'lines')}\n${total.created > 0 ? MAY_BE_KNOWN : ''}`,
-    )
+  print(
+    options,
+    { ...total, errors },
+    `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.watched + total.failed, 'line', 'lines')}\n${total.created > 0 ? MAY_BE_KNOWN : ''}`,
+  )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }

@@ -36,13 +36,19 @@ function checkName(path: string): readonly string[] {
   return names.filter((name) => EMPTY_NAMES.includes(name)).map((name) => `${path}: "${name}" does not say what is inside`)
 }
 
-function checkImport(path: string, room: Room, { specifier, line }: SourceModule['imports'][number], modules: readonly SourceModule[]) {
+function checkImport(
+  path: string,
+  room: Room,
+  { specifier, line, isOfTypes }: SourceModule['imports'][number],
+  modules: readonly SourceModule[],
+) {
   const at = `${path}:${line}`
   if (specifier === null) return [`${at}: imports a computed name`]
   if (specifier.startsWith('.')) {
     const target = resolve(path, specifier)
     if (!modules.some((other) => other.path === target)) return [`${at}: imports ${specifier}, which is no module`]
-    return isWithin(target, [...room.imports, homeOf(path)]) ? [] : [`${at}: ${room.place} may not import ${target}`]
+    const places = [...room.imports, ...(isOfTypes ? (room.types ?? []) : []), homeOf(path)]
+    return isWithin(target, places) ? [] : [`${at}: ${room.place} may not import ${target}`]
   }
   const isPlatform = specifier.startsWith('node:') || builtinModules.includes(specifier)
   if (isPlatform) return room.platform.includes(specifier) ? [] : [`${at}: ${room.place} may not use ${specifier}`]

@@ -4,6 +4,8 @@ export interface Room {
   readonly place: string
   /** The folders and files of the sources that the room may import, besides its own. */
   readonly imports: readonly string[]
+  /** The folders of which the room may import types, and nothing that is loaded. */
+  readonly types?: readonly string[]
   /** The npm packages that the room may import. */
   readonly libraries: readonly string[]
   /** The modules of Node that the room may import. */
@@ -115,6 +117,8 @@ export const ROOMS: readonly Room[] = [
         'wiring/lost-tombstones.ts',
       )
       .concat('wiring/checking/standalone-check.ts'),
+    // Commands know the answers of the API by the types of its schemas, and load no schema.
+    types: ['http/'],
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // The arguments of a command may name files to read or write.
     platform: [...EDGE, ...FILES],

@@ -32,7 +32,8 @@ const SOUND = {
   'app.ts':
     "import { createServe } from './flow/serve.ts'\nimport { openStore } from './store/open.ts'\nexport const relay = [createServe, openStore]",
   'config/config.ts': "import { readFileSync } from 'node:fs'\nexport const load = () => [process.env.RELAY, readFileSync]",
-  'cli/serve.ts': "import { relay } from '../app.ts'\nexport const serveCommand = () => relay",
+  'cli/serve.ts':
+    "import { relay } from '../app.ts'\nimport type { x } from '../http/status.routes.ts'\nexport const serveCommand = () => relay",
   'domain/history.ts':
     "import { createHash } from 'node:crypto'\nimport type { Entry } from './entry.ts'\nexport const derive = (e: Entry) => createHash(e)",
   'domain/entry.ts': 'export type Entry = string',
@@ -56,6 +57,12 @@ describe('a planted fault is found', () => {
   test.each([
     ['a room that imports another', 'domain/x.ts', "import { x } from '../store/open.ts'", ':1: domain/ may not import store/open.ts'],
     ['an import of types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
+    [
+      'a command that loads a schema',
+      'cli/x.ts',
+      "import { createServe, type x } from '../http/status.routes.ts'",
+      ':1: cli/ may not import http/status.routes.ts',
+    ],
     ['an import in a type', 'http/x.ts', "export type B = import('../app.ts').A", ':1: http/ may not import app.ts'],
     ['an import at run time', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
     ['an engine in a flow', 'flow/x.ts', "import '../store/sqlite/sqlite.ts'", ':1: flow/ may not import store/sqlite/sqlite.ts'],

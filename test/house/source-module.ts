@@ -7,6 +7,8 @@ export interface ImportSite {
   /** The text of the specifier, or null if it is computed and so unknown. */
   readonly specifier: string | null
   readonly line: number
+  /** Whether it imports types only, so that nothing is loaded. */
+  readonly isOfTypes: boolean
 }
 
 /** Something other than an import that a house rule forbids or restricts. */
@@ -33,9 +35,10 @@ export function readModules(folder: string): readonly SourceModule[] {
 export function parseModule(path: string, source: string): SourceModule {
   const { module, program, errors } = parseSync(path, source)
   const lineAt = (offset: number) => source.slice(0, offset).split('\n').length
-  const imports: ImportSite[] = module.staticImports.map(({ moduleRequest, start }) => ({
+  const imports: ImportSite[] = module.staticImports.map(({ moduleRequest, start, entries }) => ({
     specifier: moduleRequest.value,
     line: lineAt(start),
+    isOfTypes: entries.length > 0 && entries.every(({ isType }) => isType),
   }))
   const findings: Finding[] = errors.map(() => ({ kind: 'syntax', line: 1 }))
   const find = (kind: Finding['kind'], { start }: { readonly start: number }) => void findings.push({ kind, line: lineAt(start) })
@@ -45,12 +48,12 @@ export function parseModule(path: string, source: string): SourceModule {
     const requests = new Set(statement.entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []))
     if (requests.size > 0) find('re-export', statement)
     if (module.staticImports.some(({ start }) => start === statement.start)) continue
-    for (const specifier of requests) imports.push({ specifier, line: lineAt(statement.start) })
+    for (const specifier of requests) imports.push({ specifier, line: lineAt(statement.start), isOfTypes: false })
   }
 
   new Visitor({
-    ImportExpression: (node) => void imports.push({ specifier: textOf(node.source), line: lineAt(node.start) }),
-    TSImportType: (node) => void imports.push({ specifier: textOf(node.source), line: lineAt(node.start) }),
+    ImportExpression: (node) => void imports.push({ specifier: textOf(node.source), line: lineAt(node.start), isOfTypes: false }),
+    TSImportType: (node) => void imports.push({ specifier: textOf(node.source), line: lineAt(node.start), isOfTypes: true }),
     TSImportEqualsDeclaration: (node) => find('syntax', node),
     MemberExpression(node) {
       const property = node.computed ? textOf(node.property) : nameOf(node.property)

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { readCertificates } from '../../config/named-file.ts'
 import { parseTypedIdentifier } from '../../domain/identifiers.ts'
-import { type RequestToSend, sendRequest } from './send-request.ts'
+import { type Answer, type RequestToSend, sendRequest } from './send-request.ts'
 import { unreachable } from './unreachable.ts'
 
 export interface ClientOptions {
@@ -32,13 +32,39 @@ export function addRelayOptions(command: Command): Command {
     })
 }
 
-export interface RelayAnswer {
+/** A body with the type that the schema of the answer gives it, or a problem. */
+export type RelayAnswer<Body = unknown> = GoodAnswer<Body> | Refusal
+
+interface GoodAnswer<Body> {
+  readonly ok: true
   readonly status: number
-  readonly body: unknown
+  readonly body: Body
 }
 
-/** Sends a request to a running relay as an operator. If the relay cannot be reached, rejects with a message for the user. */
-export type AskRelay = (method: string, path: string, body?: { readonly type: string; readonly text: string }) => Promise<RelayAnswer>
+export interface Refusal {
+  readonly ok: false
+  readonly status: number
+  readonly body: Problem
+}
+
+/** What a problem document (RFC 9457) may say. A proxy on the way says nothing of it. */
+interface Problem {
+  readonly type?: string
+  readonly detail?: string
+  readonly problems?: readonly string[]
+  readonly oldestSequence?: number
+  readonly lastSequence?: number
+}
+
+/**
+ * Sends a request to a running relay as an operator. `Body`: the type of the answer, from the schema of its route. If the relay cannot be reached,
+ * rejects with a message for the user.
+ */
+export type AskRelay = <Body>(
+  method: string,
+  path: string,
+  body?: { readonly type: string; readonly text: string },
+) => Promise<RelayAnswer<Body>>
 
 export async function openRelay({ username = '', password = '', ...options }: ClientOptions): Promise<AskRelay> {
   if (username === '' || password === '') {
@@ -48,16 +74,16 @@ export async function openRelay({ username = '', password = '', ...options }: Cl
   const trust = { ca: authorityIn(options.ca), pinned: options.pinned, timeoutMs: TIMEOUT_MS }
   const logIn = async (): Promise<string> => {
     const headers = { 'content-type': 'application/json' }
-    const login = await request(`${url}/auth/token`, { method: 'POST', headers, body: JSON.stringify({ username, password }), ...trust })
-    const token = textOf(login.body, 'token')
-    if (login.status === 200 && token !== null) return token
+    const sent = { method: 'POST', headers, body: JSON.stringify({ username, password }), ...trust }
+    const login = await request<{ readonly token?: string }>(`${url}/auth/token`, sent)
+    if (login.ok && login.body.token !== undefined) return login.body.token
     throw new Error(login.status === 404 ? await describeStranger(url, options) : `the relay refuses the login: ${describeProblem(login)}`)
   }
   let token = await logIn()
-  return async (method, path, body) => {
+  return async <Body>(...[method, path, body]: Parameters<AskRelay>) => {
     const send = async () => {
       const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': body.type }) }
-      return await request(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: body.text }), ...trust })
+      return await request<Body>(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: body.text }), ...trust })
     }
     const answer = await send()
     if (answer.status !== 401) return answer
@@ -104,12 +130,23 @@ async function describeStranger(url: string, options: ClientOptions): Promise<st
   return `${url} is the public listener of a relay, which only takes pushes. Commands ask its internal listener (listen.internal, usually port 8081): name that with --url or in RELAY_URL`
 }
 
-async function request(url: string, sent: RequestToSend): Promise<RelayAnswer> {
-  try {
-    return await sendRequest(url, sent)
-  } catch (cause) {
+async function request<Body>(url: string, sent: RequestToSend): Promise<RelayAnswer<Body>> {
+  const answer = await sendRequest(url, sent).catch((cause: unknown) => {
     throw unreachable(url, cause)
-  }
+  })
+  if (isGood<Body>(answer)) return { ok: true, ...answer }
+  const { status, body } = answer
+  return { ok: false, status, body: typeof body === 'object' && body !== null ? body : {} }
+}
+
+/** A relay's answer has the type of its schema, which tests compare with what relays answer. */
+function isGood<Body>(answer: Answer): answer is Answer & { readonly body: Body } {
+  return answer.status < 300
+}
+
+/** Prints an answer: with `--json` as it is, else in words. */
+export function print({ json }: Pick<ClientOptions, 'json'>, body: unknown, text: string): void {
+  process.stdout.write(json === true ? `${JSON.stringify(body)}\n` : text)
 }
 
 /** Encodes an identifier that a person typed or copied, for use in a URL. Other text is passed on, and the relay refuses it. */
@@ -123,7 +160,7 @@ export function typedIdentifierText(text: string): string {
 }
 
 /** Returns the relay's own description of the problem; without one, the status code. */
-export function describeProblem({ status, body }: RelayAnswer): string {
+export function describeProblem({ status, body }: Pick<RelayAnswer, 'status' | 'body'>): string {
   return textOf(body, 'detail') ?? `status ${status}`
 }
 

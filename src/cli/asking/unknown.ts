@@ -1,5 +1,7 @@
 import { suggestName } from '../../domain/near-name.ts'
-import { type AskRelay, describeProblem, listOf, type RelayAnswer, textOf, typedIdentifierText } from './ask-relay.ts'
+import type { ListedParcelAnswer } from '../../http/admin/parcel-schemas.ts'
+import type { PageAnswer } from '../../http/server/answer-schemas.ts'
+import { type AskRelay, describeProblem, type Refusal, typedIdentifierText } from './ask-relay.ts'
 
 /** At most this many identifiers are compared with a mistyped one. */
 const CANDIDATES_MAX = 200
@@ -8,7 +10,7 @@ const ENDING = 2
 const BEGINNING_MIN = 3
 
 /** Describes why a parcel was not found, and what to type next. For another problem, returns the relay's own description. */
-export async function describeParcelProblem(ask: AskRelay, identifier: string, answer: RelayAnswer): Promise<string> {
+export async function describeParcelProblem(ask: AskRelay, identifier: string, answer: Refusal): Promise<string> {
   if (answer.status !== 404) return `${identifier}: ${describeProblem(answer)}`
   const detail = describeProblem(answer)
   const known = detail.startsWith('No parcel has this identifier') ? 'no parcel has this identifier' : detail.replace(/\.$/, '')
@@ -25,8 +27,9 @@ async function nearestIdentifier(ask: AskRelay, typed: string): Promise<string |
     folded.slice(0, Math.max(BEGINNING_MIN, folded.length >> 1)),
   ]
   for (const beginning of beginnings) {
-    const page = await ask('GET', `/relay/parcels?limit=${CANDIDATES_MAX}&query=${encodeURIComponent(beginning)}`)
-    const known = page.status === 200 ? listOf(page.body, 'parcels').flatMap((parcel) => listOf(parcel, 'identifiers').map(String)) : []
+    const path = `/relay/parcels?limit=${CANDIDATES_MAX}&query=${encodeURIComponent(beginning)}`
+    const page = await ask<PageAnswer<'parcels', ListedParcelAnswer>>('GET', path)
+    const known = page.ok ? page.body.parcels.flatMap(({ identifiers }) => identifiers) : []
     const near = suggestName(folded, known)
     if (near !== null) return near
   }
@@ -37,13 +40,17 @@ async function nearestIdentifier(ask: AskRelay, typed: string): Promise<string |
 export async function describeDeliveryProblem(
   ask: AskRelay,
   id: string,
-  answer: RelayAnswer,
+  answer: Refusal,
   instead: (name: string) => string,
 ): Promise<string> {
   if (answer.status !== 404) return `${id}: ${describeProblem(answer)}`
-  const named = await ask('GET', `/relay/endpoints?limit=1&name=${encodeURIComponent(id)}`)
-  const name = named.status === 200 ? textOf(listOf(named.body, 'endpoints')[0], 'name') : null
-  if (name !== null) return `no delivery has the id ${id}, which is the name of an endpoint: "parcel-relay ${instead(quoted(name))}"`
+  const named = await ask<PageAnswer<'endpoints', { readonly name: string }>>(
+    'GET',
+    `/relay/endpoints?limit=1&name=${encodeURIComponent(id)}`,
+  )
+  const endpoint = named.ok ? named.body.endpoints[0] : undefined
+  if (endpoint !== undefined)
+    return `no delivery has the id ${id}, which is the name of an endpoint: "parcel-relay ${instead(quoted(endpoint.name))}"`
   return `no delivery has the id ${id}: "parcel-relay deliveries" lists the ids`
 }
 

@@ -1,15 +1,19 @@
-import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
-
 /** What changed in a list of deliveries since the previous list. */
-export interface Look {
+export interface Look<Row> {
   /** The deliveries that are new or have changed, the oldest first. */
-  readonly changed: readonly unknown[]
+  readonly changed: readonly Row[]
   /** Whether the relay may have new deliveries that the list lacks, because every delivery in the list is new and the list is not complete. */
   readonly mayLackSome: boolean
 }
 
 export interface FollowedDeliveries {
-  look(list: unknown): Look
+  look<Row extends Standing>(list: { readonly deliveries: readonly Row[]; readonly next: string | null }): Look<Row>
+}
+
+interface Standing {
+  readonly id: string
+  readonly state: string
+  readonly attemptCount: number
 }
 
 /** How many deliveries are remembered. This is more than a list has, because a delivery that newer deliveries pushed out may return to the list. */
@@ -20,12 +24,10 @@ export function createFollowedDeliveries({ firstMax }: { readonly firstMax: numb
   const seen = new Map<string, string>()
   let isFirst = true
   return {
-    look(list) {
-      const deliveries = listOf(list, 'deliveries').toReversed()
+    look({ deliveries, next }) {
       let known = 0
-      const changed = deliveries.filter((delivery) => {
-        const id = textOf(delivery, 'id') ?? ''
-        const standing = `${textOf(delivery, 'state') ?? ''} ${Number(memberOf(delivery, 'attemptCount'))}`
+      const changed = deliveries.toReversed().filter(({ id, state, attemptCount }) => {
+        const standing = `${state} ${attemptCount}`
         const before = seen.get(id)
         if (before !== undefined) known += 1
         seen.delete(id)
@@ -37,7 +39,7 @@ export function createFollowedDeliveries({ firstMax }: { readonly firstMax: numb
         seen.delete(id)
       }
       const shown = isFirst ? changed.slice(Math.max(0, changed.length - firstMax)) : changed
-      const mayLackSome = !isFirst && known === 0 && textOf(list, 'next') !== null
+      const mayLackSome = !isFirst && known === 0 && next !== null
       isFirst = false
       return { changed: shown, mayLackSome }
     },

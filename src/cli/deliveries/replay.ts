@@ -1,7 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { counted } from '../../domain/amounts.ts'
-import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
-import { followJob } from '../asking/follow-job.ts'
+import type { ReplayAnswer, ReplayCountAnswer } from '../../http/delivery/deliveries.routes.ts'
+import type { DeliveryAnswer } from '../../http/delivery/delivery-schemas.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from '../asking/ask-relay.ts'
+import { followJob, reportJob } from '../asking/follow-job.ts'
 import { describeDeliveryProblem, describeParcelProblem } from '../asking/unknown.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { fail, failUsage } from '../exit-codes.ts'
@@ -67,29 +69,26 @@ function readSequence(text: string): number {
   return Number(text)
 }
 
-async function replayEach(ask: AskRelay, ids: readonly string[], { to, dryRun, json }: ReplayOptions): Promise<void> {
+async function replayEach(ask: AskRelay, ids: readonly string[], options: ReplayOptions): Promise<void> {
+  const { to, dryRun = false } = options
   const target = to === undefined ? null : await findEndpoint(ask, to)
+  const text = JSON.stringify(target === null ? {} : { to: target.id })
   for (const id of ids) {
     const path = `/relay/deliveries/${encodeURIComponent(id)}`
-    const found = await ask('GET', path)
-    const own = textOf(memberOf(found.body, 'endpoint'), 'name') ?? ''
-    if (found.status !== 200) {
+    const found = await ask<DeliveryAnswer>('GET', path)
+    if (!found.ok) {
       fail(await describeDeliveryProblem(ask, id, found, (name) => `replay --endpoint ${name} --since 24h`))
       continue
     }
-    const state = textOf(found.body, 'state') ?? ''
-    const isEnded = ['delivered', 'dead', 'cancelled'].includes(state)
-    if (dryRun === true) {
-      if (!isEnded) fail(`${id}: it has not ended (${state}), so it need not be sent again`)
-      else if (json === true) process.stdout.write(`${JSON.stringify({ id, to: target?.name ?? own, dryRun: true })}\n`)
-      else process.stdout.write(`${id}: would be sent to ${target?.name ?? own} again\n`)
+    const { state, endpoint } = found.body
+    const name = target?.name ?? endpoint.name
+    if (dryRun && !['delivered', 'dead', 'cancelled'].includes(state)) {
+      fail(`${id}: it has not ended (${state}), so it need not be sent again`)
       continue
     }
-    const text = JSON.stringify(target === null ? {} : { to: target.id })
-    const answer = await ask('POST', `${path}/replay`, { type: 'application/json', text })
-    if (answer.status !== 202) fail(`${id}: ${describeProblem(answer)}`)
-    else if (json === true) process.stdout.write(`${JSON.stringify({ id, to: target?.name ?? own, dryRun: false })}\n`)
-    else process.stdout.write(`${id}: queued for ${target?.name ?? own} again\n`)
+    const answer = dryRun ? null : await ask('POST', `${path}/replay`, { type: 'application/json', text })
+    if (answer?.ok === false) fail(`${id}: ${describeProblem(answer)}`)
+    else print(options, { id, to: name, dryRun }, `${id}: ${dryRun ? 'would be sent to' : 'queued for'} ${name} again\n`)
   }
 }
 
@@ -99,22 +98,27 @@ async function replayMany(
   options: ReplayOptions,
   parcel: string | undefined,
 ): Promise<void> {
-  const { since, sequence, state, dryRun = false, json } = options
+  const { since, sequence, state, dryRun = false } = options
   const of = options.of === undefined ? undefined : await sourceOf(ask, options.of)
   const text = JSON.stringify({ since, sequence, parcel, of, state, dryRun })
-  const answer = await ask('POST', `/relay/endpoints/${id}/replay`, { type: 'application/json', text })
-  const jobId = textOf(answer.body, 'id')
-  if (answer.status === 404 && parcel !== undefined) return fail(await describeParcelProblem(ask, parcel, answer))
-  if (answer.status !== 200 && answer.status !== 202) return fail(describeProblem(answer))
-  const to = { name, about: parcel === undefined ? '' : ` about ${parcel}` }
-  if (jobId !== null) return await reportJob(ask, jobId, to, options)
-  if (json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-  const count = Number(memberOf(answer.body, 'count'))
-  const because = textOf(answer.body, 'because')
-  const why = because === null ? '' : ` ${because}`
-  if (!dryRun) return void process.stdout.write(`${counted(count, ...UNIT)}${to.about} queued for ${name} again.${why}\n`)
-  process.stdout.write(`${presentCount(answer.body, to)} Nothing was sent.${why}\n`)
+  const answer = await ask<ReplayAnswer | ReplayCountAnswer>('POST', `/relay/endpoints/${id}/replay`, { type: 'application/json', text })
+  if (!answer.ok && answer.status === 404 && parcel !== undefined) return fail(await describeParcelProblem(ask, parcel, answer))
+  if (!answer.ok) return fail(describeProblem(answer))
+  const { body } = answer
+  if ('id' in body) {
+    const job = reportJob(await followJob(ask, body.id, { whole: ['queueing', UNIT[1]] }), CANCELLED, options)
+    if (job !== null) process.stdout.write(`${counted(job.progress.done, ...UNIT)} queued for ${name} again.\n`)
+    return
+  }
+  const about = parcel === undefined ? '' : ` about ${parcel}`
+  const why = body.because === undefined ? '' : ` ${body.because}`
+  const said = body.dryRun
+    ? `${presentCount(body, { name, about })} Nothing was sent.`
+    : `${counted(body.count, ...UNIT)}${about} queued for ${name} again.`
+  print(options, body, `${said}${why}\n`)
 }
+
+const CANCELLED = 'cancelled: the deliveries that were queued before are sent'
 
 const UNIT = ['delivery', 'deliveries'] as const
 
@@ -124,25 +128,13 @@ interface Target {
   readonly about: string
 }
 
-function presentCount(answer: unknown, { name, about }: Target): string {
-  const count = Number(memberOf(answer, 'count'))
-  const oldest = `the oldest from ${age(textOf(answer, 'oldestQueuedAt'))} ago`
-  const more = memberOf(answer, 'more') === true ? 'More than ' : ''
-  const parcels = about === '' ? ` about ${counted(Number(memberOf(answer, 'parcels')), 'parcel', 'parcels')}` : about
-  return `${more}${counted(count, ...UNIT)}${count === 0 ? about : `${parcels}, ${oldest},`} would be sent to ${name} again.`
+function presentCount({ count, more, parcels, oldestQueuedAt }: ReplayCountAnswer, { name, about }: Target): string {
+  const oldest = `the oldest from ${age(oldestQueuedAt)} ago`
+  const which = about === '' ? ` about ${counted(parcels, 'parcel', 'parcels')}` : about
+  return `${more ? 'More than ' : ''}${counted(count, ...UNIT)}${count === 0 ? about : `${which}, ${oldest},`} would be sent to ${name} again.`
 }
 
 /** Returns the id of the endpoint whose deliveries are sent. A removed endpoint can be named only by its id. */
 async function sourceOf(ask: AskRelay, nameOrId: string): Promise<string> {
   return /^\d{1,15}$/.test(nameOrId) ? nameOrId : (await findEndpoint(ask, nameOrId)).id
-}
-
-async function reportJob(ask: AskRelay, id: string, { name }: Pick<Target, 'name'>, { json }: ClientOptions): Promise<void> {
-  const job = await followJob(ask, id, { whole: ['queueing', UNIT[1]] })
-  const state = textOf(job, 'state')
-  if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
-  if (state === 'cancelled') return fail('cancelled: the deliveries that were queued before are sent')
-  if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
-  if (json !== true)
-    process.stdout.write(`${counted(Number(memberOf(memberOf(job, 'progress'), 'done')), ...UNIT)} queued for ${name} again.\n`)
 }

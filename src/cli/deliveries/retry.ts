@@ -1,5 +1,6 @@
 import { Command } from 'commander'
-import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import type { DeliveryAnswer } from '../../http/delivery/delivery-schemas.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from '../asking/ask-relay.ts'
 import { describeDeliveryProblem } from '../asking/unknown.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { dueNow } from '../endpoints/present-endpoint.ts'
@@ -33,15 +34,11 @@ export function skipCommand(): Command {
   return addRelayOptions(command)
 }
 
-async function orderEach(ask: AskRelay, ids: readonly string[], order: 'retry' | 'skip', { json }: ClientOptions): Promise<void> {
+async function orderEach(ask: AskRelay, ids: readonly string[], order: 'retry' | 'skip', options: ClientOptions): Promise<void> {
   for (const id of ids) {
-    const answer = await ask('POST', `/relay/deliveries/${encodeURIComponent(id)}/${order}`)
-    if (answer.status !== 202) fail(await describeDeliveryProblem(ask, id, answer, insteadOf(order)))
-    else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-    else
-      process.stdout.write(
-        `${id}: ${order === 'retry' ? 'due now' : 'given up'}, ${textOf(memberOf(answer.body, 'endpoint'), 'name') ?? ''}\n`,
-      )
+    const answer = await ask<DeliveryAnswer>('POST', `/relay/deliveries/${encodeURIComponent(id)}/${order}`)
+    if (answer.ok) print(options, answer.body, `${id}: ${order === 'retry' ? 'due now' : 'given up'}, ${answer.body.endpoint.name}\n`)
+    else fail(await describeDeliveryProblem(ask, id, answer, insteadOf(order)))
   }
 }
 

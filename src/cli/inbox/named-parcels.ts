@@ -1,4 +1,6 @@
-import { type AskRelay, describeProblem, listOf, memberOf, textOf } from '../asking/ask-relay.ts'
+import type { ListedPushAnswer } from '../../http/admin/inbox.routes.ts'
+import { type AskRelay, describeProblem } from '../asking/ask-relay.ts'
+import { listUpTo } from '../asking/paged-list.ts'
 import { createProgressLine } from '../asking/progress-line.ts'
 
 /** Selects pushes of the inbox. `reason`: why they were quarantined; undefined: for any reason. */
@@ -22,21 +24,9 @@ export interface NamedParcels {
 }
 
 /** Lists all selected pushes in the order of arrival. */
-export async function listPushes(ask: AskRelay, { state, reason }: PushSelection): Promise<readonly unknown[]> {
-  const found: unknown[] = []
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const query = new URLSearchParams({
-      limit: '500',
-      state,
-      ...(reason === undefined ? {} : { reason }),
-      ...(cursor === '' ? {} : { cursor }),
-    })
-    const page = await ask('GET', `/relay/inbox?${query.toString()}`)
-    if (page.status !== 200) throw new Error(describeProblem(page))
-    found.push(...listOf(page.body, 'pushes'))
-    cursor = textOf(page.body, 'next')
-  }
-  return found.reverse()
+export async function listPushes(ask: AskRelay, { state, reason }: PushSelection): Promise<readonly ListedPushAnswer[]> {
+  const asked = { path: '/relay/inbox', name: 'pushes', limit: Infinity, query: { state, reason } }
+  return (await listUpTo<ListedPushAnswer>(ask, asked)).items.toReversed()
 }
 
 export async function findNamedParcels(ask: AskRelay, selection: PushSelection): Promise<NamedParcels> {
@@ -62,21 +52,17 @@ export async function findNamedParcels(ask: AskRelay, selection: PushSelection):
   return { parcels, pushes: pushes.length, unreadable }
 }
 
-async function identifiersOf(ask: AskRelay, push: unknown): Promise<readonly string[]> {
-  const listed = textsIn(push)
+async function identifiersOf(ask: AskRelay, { id, parcel, place, bodyBytes }: ListedPushAnswer): Promise<readonly string[]> {
   // The list shows no identifiers of a push with a long body, so ask for that push by its id.
-  const isUnread = listed.length === 0 && memberOf(push, 'place') === null && memberOf(push, 'bodyBytes') !== null
-  return isUnread ? textsIn((await ask('GET', `/relay/inbox/${textOf(push, 'id') ?? ''}`)).body) : listed
-}
-
-function textsIn(push: unknown): readonly string[] {
-  return listOf(memberOf(push, 'parcel'), 'identifiers').filter((one) => typeof one === 'string')
+  if (parcel.identifiers.length > 0 || place !== null || bodyBytes === null) return parcel.identifiers
+  const push = await ask<ListedPushAnswer>('GET', `/relay/inbox/${id}`)
+  return push.ok ? push.body.parcel.identifiers : []
 }
 
 async function findKnown(ask: AskRelay, identifiers: readonly string[]): Promise<string | null> {
   for (const identifier of identifiers) {
     const answer = await ask('GET', `/relay/parcels/${encodeURIComponent(identifier)}`)
-    if (answer.status === 200) return identifier
+    if (answer.ok) return identifier
     if (answer.status !== 404 && answer.status !== 410) throw new Error(`${identifier}: ${describeProblem(answer)}`)
   }
   return null

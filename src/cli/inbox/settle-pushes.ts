@@ -1,5 +1,7 @@
 import { counted, countText } from '../../domain/amounts.ts'
-import { type AskRelay, describeProblem, memberOf, textOf } from '../asking/ask-relay.ts'
+import type { JobAnswer } from '../../http/admin/jobs.routes.ts'
+import type { RefreshedAnswer } from '../../http/admin/parcels.routes.ts'
+import { type AskRelay, describeProblem } from '../asking/ask-relay.ts'
 import { followJob } from '../asking/follow-job.ts'
 import { type StepEnd, takeSteps } from '../asking/many-steps.ts'
 import { fail } from '../exit-codes.ts'
@@ -33,10 +35,10 @@ export async function refreshNamed(ask: AskRelay, selection: PushSelection, { js
 async function refreshOne(ask: AskRelay, { identifiers, knownAs }: NamedParcel): Promise<{ outcome: string } | { failure: string }> {
   let isErased = false
   for (const identifier of knownAs === null ? identifiers : [knownAs]) {
-    const answer = await ask('POST', `/relay/parcels/${encodeURIComponent(identifier)}/refresh`)
-    if (textOf(answer.body, 'type')?.endsWith(':erased') === true) isErased = true
-    else if (answer.status !== 200) return { failure: `${identifier}: ${describeProblem(answer)}` }
-    else if (textOf(answer.body, 'outcome') === 'recorded') return { outcome: knownAs === null ? 'new' : 'known' }
+    const answer = await ask<RefreshedAnswer>('POST', `/relay/parcels/${encodeURIComponent(identifier)}/refresh`)
+    if (!answer.ok && answer.body.type?.endsWith(':erased') === true) isErased = true
+    else if (!answer.ok) return { failure: `${identifier}: ${describeProblem(answer)}` }
+    else if (answer.body.outcome === 'recorded') return { outcome: knownAs === null ? 'new' : 'known' }
   }
   return { outcome: isErased ? 'erased' : 'unknown to the carrier' }
 }
@@ -52,17 +54,12 @@ export async function dismissAll(ask: AskRelay, selection: PushSelection, { json
   if (!json) process.stdout.write(`${describe(named, unknown)}\n`)
   if (!yes) return print('Nothing was dismissed. Say --yes to dismiss them.', 0)
   const query = selection.reason === undefined ? '' : `&reason=${selection.reason}`
-  const answer = await ask('POST', `/relay/inbox/dismiss?state=quarantined${query}`)
-  if (answer.status !== 200 && answer.status !== 202) return fail(describeProblem(answer))
-  if (answer.status === 200) return print(dismissedText(Number(memberOf(answer.body, 'count'))), Number(memberOf(answer.body, 'count')))
-  const job = await followJob(ask, textOf(answer.body, 'id') ?? '', { whole: ['dismissing', 'pushes'] })
-  const done = Number(memberOf(memberOf(job, 'progress'), 'done'))
-  print(dismissedText(done), done)
-  if (textOf(job, 'state') !== 'done') fail(`The job ended early: ${textOf(job, 'failure') ?? textOf(job, 'state') ?? ''}.`)
-}
-
-function dismissedText(count: number): string {
-  return `${counted(count, 'push is', 'pushes are')} dismissed.`
+  const answer = await ask<{ readonly count: number } | JobAnswer>('POST', `/relay/inbox/dismiss?state=quarantined${query}`)
+  if (!answer.ok) return fail(describeProblem(answer))
+  const job = 'count' in answer.body ? null : await followJob(ask, answer.body.id, { whole: ['dismissing', 'pushes'] })
+  const done = 'count' in answer.body ? answer.body.count : (job?.progress.done ?? 0)
+  print(`${counted(done, 'push is', 'pushes are')} dismissed.`, done)
+  if (job !== null && job.state !== 'done') fail(`The job ended early: ${job.failure ?? job.state}.`)
 }
 
 function describe(named: NamedParcels, unknown: number): string {

@@ -1,8 +1,9 @@
 import { Command } from 'commander'
 import { countText } from '../../domain/amounts.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
-import { followJob, type StepNames } from '../asking/follow-job.ts'
+import type { BackupsAnswer } from '../../http/admin/backups.routes.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from '../asking/ask-relay.ts'
+import { runJob, type StepNames } from '../asking/follow-job.ts'
 import { fail } from '../exit-codes.ts'
 
 const STEPS: StepNames = {
@@ -40,18 +41,10 @@ async function verify(file: string, { json }: ClientOptions): Promise<void> {
 
 async function backup(name: string, options: ClientOptions): Promise<void> {
   const ask = await openRelay(options)
-  const started = await ask('POST', '/relay/backups', { type: 'application/json', text: JSON.stringify({ name }) })
-  const id = textOf(started.body, 'id')
-  if (started.status !== 202 || id === null) return fail(describeProblem(started))
-  const job = await followJob(ask, id, STEPS)
-  const state = textOf(job, 'state')
-  if (options.json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
-  if (state === 'cancelled') return fail('cancelled: nothing was kept')
-  if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
-  if (options.json === true) return
-  const { body } = await ask('GET', '/relay/backups')
-  const last = memberOf(body, 'last')
-  process.stdout.write(
-    `${textOf(body, 'directory') ?? ''}/${name}.db: ${countText(Number(memberOf(last, 'bytes')))} bytes, checked and complete.\n`,
-  )
+  const order = { path: '/relay/backups', body: { name }, steps: STEPS, cancelled: 'cancelled: nothing was kept' }
+  if ((await runJob(ask, order, options)) === null) return
+  const made = await ask<BackupsAnswer>('GET', '/relay/backups')
+  if (!made.ok) return fail(describeProblem(made))
+  const { directory, last } = made.body
+  process.stdout.write(`${directory ?? ''}/${name}.db: ${countText(last?.bytes ?? 0)} bytes, checked and complete.\n`)
 }

@@ -1,14 +1,13 @@
 import { Command } from 'commander'
 import { counted } from '../../domain/amounts.ts'
+import type { ErasureAnswer, ErasureListAnswer } from '../../http/admin/erasures.routes.ts'
 import {
   type AskRelay,
   addRelayOptions,
   type ClientOptions,
   describeProblem,
-  listOf,
-  memberOf,
   openRelay,
-  textOf,
+  print,
   typedIdentifier,
 } from '../asking/ask-relay.ts'
 import { sendList } from '../asking/list-file.ts'
@@ -43,82 +42,81 @@ export function forgetCommand(): Command {
   return addRelayOptions(command)
 }
 
-async function forgetNamed(ask: AskRelay, identifiers: readonly string[], { json, yes }: ForgetOptions): Promise<void> {
+async function forgetNamed(ask: AskRelay, identifiers: readonly string[], options: ForgetOptions): Promise<void> {
+  const isErased = options.yes === true
   for (const identifier of identifiers) {
-    const answer = await ask('DELETE', `/relay/parcels/${typedIdentifier(identifier)}?dryRun=${yes !== true}`)
-    if (answer.status !== 200) fail(await describeParcelProblem(ask, identifier, answer))
-    else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-    else process.stdout.write(`${identifier}: ${describe(answer.body, yes === true)}${describeReceipts(answer.body)}`)
+    const answer = await ask<ErasureAnswer>('DELETE', `/relay/parcels/${typedIdentifier(identifier)}?dryRun=${!isErased}`)
+    if (answer.ok) print(options, answer.body, `${identifier}: ${describe(answer.body, isErased)}${describeReceipts(answer.body)}`)
+    else fail(await describeParcelProblem(ask, identifier, answer))
   }
 }
 
 async function forgetFile(ask: AskRelay, file: string, { json, column, yes }: ForgetOptions): Promise<void> {
   const wrong: string[] = []
-  const reports: unknown[] = []
+  const reports: ErasureListAnswer[] = []
   await sendList({ file, column, step: yes === true ? 'erasing' : 'counting' }, async ({ type, text, query, lineOf }) => {
     const path = `/relay/parcels/forget?${[`dryRun=${yes !== true}`, ...query].join('&')}`
-    const answer = await ask('POST', path, { type, text })
-    if (answer.status !== 200) throw new Error(describeProblem(answer))
-    for (const error of listOf(answer.body, 'errors'))
-      wrong.push(`${file}:${lineOf(Number(memberOf(error, 'line')))} ${textOf(error, 'reason') ?? ''}`)
+    const answer = await ask<ErasureListAnswer>('POST', path, { type, text })
+    if (!answer.ok) throw new Error(describeProblem(answer))
+    wrong.push(...answer.body.errors.map(({ line, reason }) => `${file}:${lineOf(line)} ${reason}`))
     if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
     reports.push(answer.body)
   })
-  if (json !== true && reports.length > 0) {
-    const whole = united(reports)
+  const last = reports.at(-1)
+  if (json !== true && last !== undefined) {
+    const whole = united(reports, last)
     process.stdout.write(`${counted(whole.erased, 'parcel', 'parcels')}: ${describe(whole, yes === true)}`)
-    if (yes === true) process.stdout.write(`  ${describeOrder(reports.at(-1))}; --json prints a receipt for each identifier\n`)
+    if (yes === true) process.stdout.write(`  ${describeOrder(last)}; --json prints a receipt for each identifier\n`)
   }
   if (wrong.length > 0) fail(wrong.join('\n'))
 }
 
-/** Adds up the reports on the parts of a list to one report. */
-function united(reports: readonly unknown[]) {
-  const sum = (name: string) => reports.reduce<number>((total, report) => total + Number(memberOf(report, name) ?? 0), 0)
+/** Adds up the reports on the parts of a list to one report. The state of the storage after the last part is the state for all parts. */
+function united(reports: readonly ErasureListAnswer[], last: ErasureListAnswer) {
+  const sum = (countOf: (report: ErasureListAnswer) => number) => reports.reduce((total, report) => total + countOf(report), 0)
+  const each = (name: 'backups' | 'stores') => [...new Set(reports.flatMap((report) => report[name]))]
+  const endpoints = new Map(reports.flatMap((report) => report.endpoints.map((one) => [one.name, one] as const)))
   const removed: Record<string, number> = {}
-  for (const [what, count] of reports.flatMap((report) => Object.entries(memberOf(report, 'removed') ?? {})))
-    removed[what] = (removed[what] ?? 0) + Number(count)
-  const endpoints = new Map(
-    reports.flatMap((report) => listOf(report, 'endpoints').map((one) => [textOf(one, 'name') ?? '', one] as const)),
-  )
-  const each = (name: string) => [...new Set(reports.flatMap((report) => listOf(report, name).map(String)))]
-  const lists = { endpoints: [...endpoints.values()], backups: each('backups'), stores: each('stores') }
-  // The state of the storage after the last part is the state for all parts.
-  const last = reports.at(-1)
-  const storage = {
-    storage: textOf(last, 'storage'),
-    storageBecause: textOf(last, 'storageBecause'),
-    backupsUnreadable: textOf(last, 'backupsUnreadable'),
-    restoredAt: textOf(last, 'restoredAt'),
+  for (const [what, count] of reports.flatMap((report) => Object.entries(report.removed))) removed[what] = (removed[what] ?? 0) + count
+  return {
+    ...last,
+    removed,
+    endpoints: [...endpoints.values()],
+    backups: each('backups'),
+    stores: each('stores'),
+    erased: sum(({ erased }) => erased),
+    unreadable: sum(({ unreadable }) => unreadable),
   }
-  return { erased: sum('erased'), removed, ...lists, unreadable: sum('unreadable'), ...storage }
 }
 
-/** The singular of each name of a count. The relay's answer has the plural. */
-const SINGULAR: ReadonlyMap<string, string> = new Map([
-  ['parcels', 'parcel'],
-  ['identifiers', 'identifier'],
-  ['sightings', 'sighting'],
-  ['answers', 'answer'],
-  ['pushes', 'push'],
-  ['deliveries', 'delivery'],
-  ['attempts', 'attempt'],
-  ['texts', 'text'],
-  ['mentions', 'mention'],
-])
+const SINGULAR: Readonly<Record<keyof ErasureAnswer['removed'], string>> = {
+  parcels: 'parcel',
+  identifiers: 'identifier',
+  sightings: 'sighting',
+  answers: 'answer',
+  pushes: 'push',
+  deliveries: 'delivery',
+  attempts: 'attempt',
+  texts: 'text',
+  mentions: 'mention',
+}
+
+interface Told extends Omit<ErasureAnswer, 'removed'> {
+  readonly removed: Readonly<Record<string, number>>
+}
 
 /** Says when, by whom and of which relay something was erased. */
-function describeOrder(report: unknown): string {
-  return `ordered at ${textOf(report, 'at') ?? ''} by ${textOf(memberOf(report, 'by'), 'name') ?? ''}, relay ${textOf(report, 'relay') ?? ''}`
+function describeOrder({ at, by, relay }: ErasureAnswer): string {
+  return `ordered at ${at} by ${by.name}, relay ${relay}`
 }
 
 /** The evidence for whoever asked to erase a parcel. */
-function describeReceipts(report: unknown): string {
-  return listOf(report, 'receipts')
-    .map((receipt) => {
-      const was = textOf(receipt, 'outcome') === 'erased_before' ? 'was erased before, ' : 'erased '
-      const parcel = textOf(receipt, 'parcel')
-      return `  receipt: ${was}at ${textOf(receipt, 'erasedAt') ?? ''}${parcel === null ? '' : `, parcel ${parcel}`}; ${describeOrder(report)}\n  marks: ${listOf(receipt, 'marks').join(' ')}\n`
+function describeReceipts(report: ErasureAnswer): string {
+  return report.receipts
+    .map(({ outcome, parcel, erasedAt, marks }) => {
+      const was = outcome === 'erased_before' ? 'was erased before, ' : 'erased '
+      const of = parcel === null ? '' : `, parcel ${parcel}`
+      return `  receipt: ${was}at ${erasedAt}${of}; ${describeOrder(report)}\n  marks: ${marks.join(' ')}\n`
     })
     .join('')
 }
@@ -133,21 +131,22 @@ function olderThan(restoredAt: string | null): string {
 }
 
 /** Lists the data that is erased or would be erased, and where copies may remain. */
-function describe(report: unknown, isErased: boolean): string {
-  const removed = Object.entries(memberOf(report, 'removed') ?? {}).filter(([, count]) => Number(count) > 0)
-  const counts =
-    removed.length === 0 ? 'nothing' : removed.map(([what, count]) => counted(Number(count), SINGULAR.get(what) ?? what, what)).join(', ')
+function describe(report: Told, isErased: boolean): string {
+  const { removed, endpoints, backups, stores, unreadable, storage, storageBecause } = report
+  const counts = Object.entries(SINGULAR)
+    .map(([many, one]) => [removed[many] ?? 0, one, many] as const)
+    .filter(([count]) => count > 0)
   const named = (name: string, list: readonly string[]) => (list.length === 0 ? '' : `  ${name}: ${list.join(', ')}\n`)
-  const endpoints = listOf(report, 'endpoints').map((endpoint) => textOf(endpoint, 'name') ?? '')
-  const backups = listOf(report, 'backups').map(String)
-  const unreadable = Number(memberOf(report, 'unreadable'))
   return [
-    `${isErased ? 'erased' : 'would erase'} ${counts}\n`,
-    named('was sent to', endpoints),
-    named(`backups that may hold it${olderThan(textOf(report, 'restoredAt'))}`, backups),
-    named('replaced stores that may hold it: delete them', listOf(report, 'stores').map(String)),
+    `${isErased ? 'erased' : 'would erase'} ${counts.length === 0 ? 'nothing' : counts.map((count) => counted(...count)).join(', ')}\n`,
+    named(
+      'was sent to',
+      endpoints.map(({ name }) => name),
+    ),
+    named(`backups that may hold it${olderThan(report.restoredAt)}`, backups),
+    named('replaced stores that may hold it: delete them', stores),
     unreadable === 0 ? '' : `  ${counted(unreadable, 'stored record', 'stored records')} may name it and stay: see "parcel-relay inbox"\n`,
-    ...unreadableFolder(textOf(report, 'backupsUnreadable')),
-    isErased ? `${`  storage: ${textOf(report, 'storage') ?? ''}. ${textOf(report, 'storageBecause') ?? ''}`.trimEnd()}\n` : '',
+    ...unreadableFolder(report.backupsUnreadable),
+    isErased ? `${`  storage: ${storage}. ${storageBecause ?? ''}`.trimEnd()}\n` : '',
   ].join('')
 }

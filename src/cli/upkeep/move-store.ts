@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
-import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
-import { followJob, type StepNames } from '../asking/follow-job.ts'
+import { addRelayOptions, type ClientOptions, openRelay } from '../asking/ask-relay.ts'
+import { runJob, type StepNames } from '../asking/follow-job.ts'
 import { readStoreSettings } from '../config/config-file.ts'
 import { EXIT, fail } from '../exit-codes.ts'
 import { asOwnerOfStore } from './hand-over.ts'
@@ -61,21 +61,10 @@ async function undo({ config }: MoveOptions): Promise<void> {
 
 async function moveTo(to: string, options: MoveOptions): Promise<void> {
   const ask = await openRelay(options)
-  const started = await ask('POST', '/relay/store/move', { type: 'application/json', text: JSON.stringify({ to }) })
-  const id = textOf(started.body, 'id')
-  if (started.status !== 202 || id === null) return fail(describeProblem(started))
-  report(await followJob(ask, id, STEPS), options)
-}
-
-function report(job: unknown, { json }: MoveOptions): void {
-  const state = textOf(job, 'state')
-  if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
-  if (state === 'cancelled') fail('cancelled: the relay goes on with the store it had')
-  else if (state !== 'done') fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
-  else if (json !== true) {
-    const to = textOf(memberOf(job, 'task'), 'to') ?? ''
+  const order = { path: '/relay/store/move', body: { to }, steps: STEPS, cancelled: 'cancelled: the relay goes on with the store it had' }
+  const job = await runJob(ask, order, options)
+  if (job?.kind === 'move')
     process.stdout.write(
-      `${Number(memberOf(memberOf(job, 'result'), 'count'))} rows were moved to ${to}, and the relay works there now.\nName it in \`store\` of the config file: until then the relay opens the new store at every start all the same, and says so in its log.\n`,
+      `${job.result?.count} rows were moved to ${job.task.to}, and the relay works there now.\nName it in \`store\` of the config file: until then the relay opens the new store at every start all the same, and says so in its log.\n`,
     )
-  }
 }

@@ -1,8 +1,9 @@
 import { Command } from 'commander'
 import { RETENTION_TITLES } from '../../domain/admin/retention-titles.ts'
 import { countText } from '../../domain/amounts.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
-import { followJob } from '../asking/follow-job.ts'
+import type { RetentionAnswer } from '../../http/admin/retention.routes.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from '../asking/ask-relay.ts'
+import { runJob } from '../asking/follow-job.ts'
 import { readStoreSettings } from '../config/config-file.ts'
 import { EXIT, fail } from '../exit-codes.ts'
 import { asOwnerOfStore } from './hand-over.ts'
@@ -36,41 +37,34 @@ export function pruneCommand(): Command {
 
 async function dryRun(options: PruneOptions): Promise<void> {
   const ask = await openRelay(options)
-  const answer = await ask('POST', '/relay/retention?dryRun=true')
-  if (answer.status !== 200) return fail(describeProblem(answer))
+  const answer = await ask<Pick<RetentionAnswer, 'wouldGo'>>('POST', '/relay/retention?dryRun=true')
+  if (!answer.ok) return fail(describeProblem(answer))
   if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-  else
-    printCounts(
-      'Would go now:',
-      memberOf(answer.body, 'wouldGo'),
-      (of) => Number(memberOf(of, 'count')),
-      (of) => (memberOf(of, 'isMore') === true ? ' or more' : ''),
-    )
+  else printCounts('Would go now:', answer.body.wouldGo)
 }
 
 async function prune(options: PruneOptions): Promise<void> {
   const ask = await openRelay(options)
-  const started = await ask('POST', '/relay/retention')
-  const id = textOf(started.body, 'id')
-  if (started.status !== 202 || id === null) return fail(describeProblem(started))
-  const job = await followJob(ask, id, {})
-  const state = textOf(job, 'state')
-  if (options.json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
-  if (state === 'cancelled') return fail('cancelled: the hourly pass will remove the rest')
-  if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
-  if (options.json === true) return
-  const last = memberOf((await ask('GET', '/relay/retention')).body, 'last')
-  printCounts('Removed:', memberOf(last, 'removed'), Number)
+  const order = { path: '/relay/retention', steps: {}, cancelled: 'cancelled: the hourly pass will remove the rest' }
+  if ((await runJob(ask, order, options)) === null) return
+  const answer = await ask<RetentionAnswer>('GET', '/relay/retention')
+  if (!answer.ok) return fail(describeProblem(answer))
+  const removed = Object.entries(answer.body.last?.removed ?? {})
+  printCounts('Removed:', Object.fromEntries(removed.map(([stage, count]) => [stage, { count, isMore: false }])))
 }
 
 /** Prints a line for each kind of data with a count above 0, in the order in which the relay removes them. */
-function printCounts(title: string, counts: unknown, countOf: (of: unknown) => number, note: (of: unknown) => string = () => ''): void {
-  const found = Object.entries(typeof counts === 'object' && counts !== null ? counts : {}).filter(([, of]) => countOf(of) > 0)
+function printCounts(title: string, counts: RetentionAnswer['wouldGo']): void {
+  const found = Object.entries(counts).filter(([, { count }]) => count > 0)
   if (found.length === 0) {
     process.stdout.write('Nothing to remove.\n')
     return
   }
-  const rows = found.map(([stage, of]) => ({ words: titleOf(stage), count: countText(countOf(of)), note: note(of) }))
+  const rows = found.map(([stage, { count, isMore }]) => ({
+    words: titleOf(stage),
+    count: countText(count),
+    note: isMore ? ' or more' : '',
+  }))
   const widthOf = (column: 'words' | 'count') => Math.max(...rows.map((row) => row[column].length))
   const [wide, narrow] = [widthOf('words'), widthOf('count')]
   const lines = rows.map((row) => `  ${row.words.padEnd(wide)}  ${row.count.padStart(narrow)}${row.note}`)

@@ -1,17 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
 import { counted, countText } from '../../domain/amounts.ts'
-import {
-  type AskRelay,
-  addRelayOptions,
-  type ClientOptions,
-  describeProblem,
-  listOf,
-  memberOf,
-  openRelay,
-  textOf,
-  typedIdentifierText,
-} from '../asking/ask-relay.ts'
+import type { JobAnswer } from '../../http/admin/jobs.routes.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, typedIdentifierText } from '../asking/ask-relay.ts'
+import { reportJob } from '../asking/follow-job.ts'
 import { createProgressLine } from '../asking/progress-line.ts'
 import { fail } from '../exit-codes.ts'
 
@@ -31,9 +23,9 @@ export function rebuildCommand(): Command {
       const ask = await openRelay(options)
       const text = JSON.stringify(identifiers.length === 0 ? {} : { identifiers: identifiers.map(typedIdentifierText) })
       const path = `/relay/rebuild${options.dryRun === true ? '?dryRun=true' : ''}`
-      const started = await ask('POST', path, { type: 'application/json', text })
-      const id = textOf(started.body, 'id')
-      if (started.status !== 202 || id === null) return fail(describeProblem(started))
+      const started = await ask<JobAnswer>('POST', path, { type: 'application/json', text })
+      if (!started.ok) return fail(describeProblem(started))
+      const { id } = started.body
       const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
       process.once('SIGINT', cancel)
       const ended = await showUntilEnded(ask, id, options.dryRun === true ? 'comparing' : 'rebuilding')
@@ -43,14 +35,14 @@ export function rebuildCommand(): Command {
   return addRelayOptions(command)
 }
 
-async function showUntilEnded(ask: AskRelay, id: string, step: string): Promise<unknown> {
+async function showUntilEnded(ask: AskRelay, id: string, step: string): Promise<RebuildJob> {
   const line = createProgressLine(process.stderr)
   for (;;) {
-    const job = await ask('GET', `/relay/jobs/${id}`)
-    if (job.status !== 200) throw new Error(describeProblem(job))
-    const progress = memberOf(job.body, 'progress')
-    line.show(step, Number(memberOf(progress, 'done')), Number(memberOf(progress, 'total')), 'parcels')
-    if (textOf(job.body, 'endedAt') !== null) {
+    const job = await ask<RebuildJob>('GET', `/relay/jobs/${id}`)
+    if (!job.ok) throw new Error(describeProblem(job))
+    const { progress, endedAt } = job.body
+    line.show(step, progress.done, progress.total, 'parcels')
+    if (endedAt !== null) {
       line.end()
       return job.body
     }
@@ -58,39 +50,38 @@ async function showUntilEnded(ask: AskRelay, id: string, step: string): Promise<
   }
 }
 
-function report(job: unknown, { json, dryRun }: RebuildOptions): void {
-  const state = textOf(job, 'state')
-  if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
-  else process.stdout.write(describe(memberOf(job, 'report'), dryRun === true))
-  if (state === 'cancelled') fail('cancelled: the corrections made so far stay')
-  else if (state !== 'done') fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
+type RebuildJob = Extract<JobAnswer, { kind: 'rebuild' }>
+type Report = NonNullable<RebuildJob['report']>
+
+function report(job: RebuildJob, options: RebuildOptions): void {
+  if (options.json !== true) process.stdout.write(describe(job.report, options.dryRun === true))
+  reportJob(job, 'cancelled: the corrections made so far stay', options)
 }
 
 /** The wording of each count of the report, for one parcel and for several. */
-const COUNTS: readonly (readonly [name: string, one: string, many: string])[] = [
+const COUNTS: readonly (readonly [name: 'fromSightings' | 'damaged' | 'conflicts' | 'left', one: string, many: string])[] = [
   ['fromSightings', 'has lost bytes and was compared with its sightings', 'have lost bytes and were compared with their sightings'],
   ['damaged', 'has bytes that do not match their digests', 'have bytes that do not match their digests'],
   ['conflicts', 'names an identifier that another parcel has', 'name an identifier that another parcel has'],
   ['left', 'could not be compared; the log says why', 'could not be compared; the log says why'],
 ]
 
-function describe(found: unknown, isDry: boolean): string {
-  const count = (name: string) => Number(memberOf(found, name) ?? 0)
-  const isEqual = count('differing') === 0
-  const of = (name: string, one: string, many: string) => counted(count(name), one, many)
-  const corrected = isDry ? '' : `; ${count('differing') === 1 ? 'it is' : 'they are'} corrected`
-  const differing = `${of('differing', 'differs', 'differ')}, ${countText(count('histories'))} of them in the history that apps get${corrected}`
+function describe(found: Report | null, isDry: boolean): string {
+  if (found === null) return '0 parcels compared: nothing differs\nstored   \nderived  \n'
+  const { differing, histories, changes, examples, stored, derived } = found
+  const corrected = isDry ? '' : `; ${differing === 1 ? 'it is' : 'they are'} corrected`
+  const differ = `${counted(differing, 'differs', 'differ')}, ${countText(histories)} of them in the history that apps get${corrected}`
   const lines = [
-    `${of('parcels', 'parcel', 'parcels')} compared: ${isEqual ? 'nothing differs' : differing}`,
-    ...COUNTS.filter(([name]) => count(name) > 0).map((fact) => of(...fact)),
-    ...listOf(found, 'examples').map((example) => describeExample(example, memberOf(found, 'changes'))),
-    `stored   ${textOf(found, 'stored') ?? ''}`,
-    `derived  ${textOf(found, 'derived') ?? ''}`,
+    `${counted(found.parcels, 'parcel', 'parcels')} compared: ${differing === 0 ? 'nothing differs' : differ}`,
+    ...COUNTS.filter(([name]) => found[name] > 0).map(([name, one, many]) => counted(found[name], one, many)),
+    ...examples.map((example) => describeExample(example, changes)),
+    `stored   ${stored}`,
+    `derived  ${derived}`,
   ]
   return `${lines.join('\n')}\n`
 }
 
-const KINDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+const KINDS: Readonly<Record<Report['examples'][number]['kind'], readonly [one: string, many: string]>> = {
   entry: ['entry that is missing', 'entries that are missing'],
   update: ['entry that differs', 'entries that differ'],
   united: ['entry that was several', 'entries that were several'],
@@ -99,13 +90,8 @@ const KINDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   parcel: ['parcel that differs as a whole', 'parcels that differ as a whole'],
 }
 
-function describeExample(example: unknown, changes: unknown): string {
-  const kind = textOf(example, 'kind') ?? ''
-  const entry = memberOf(example, 'entry')
-  const members = listOf(example, 'members').join(', ')
-  const where = [textOf(example, 'identifier') ?? 'a parcel that is gone', ...(typeof entry === 'number' ? [`entry ${entry}`] : [])].join(
-    ', ',
-  )
-  const [one, many] = KINDS[kind] ?? [kind, kind]
-  return `${counted(Number(memberOf(changes, kind)), one, many)}, such as ${where}${members === '' ? '' : ` (${members})`}`
+function describeExample({ kind, identifier, entry, members }: Report['examples'][number], changes: Report['changes']): string {
+  const where = [identifier ?? 'a parcel that is gone', ...(entry === null ? [] : [`entry ${entry}`])].join(', ')
+  const [one, many] = KINDS[kind]
+  return `${counted(changes[kind] ?? 0, one, many)}, such as ${where}${members.length === 0 ? '' : ` (${members.join(', ')})`}`
 }

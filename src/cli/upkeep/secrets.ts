@@ -1,8 +1,9 @@
 import { Command } from 'commander'
 import { counted } from '../../domain/amounts.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
+import type { ResealAnswer, RotatedAnswer } from '../../http/admin/secrets.routes.ts'
 import type { LostTombstones } from '../../wiring/lost-tombstones.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from '../asking/ask-relay.ts'
 import { readStoreSettings } from '../config/config-file.ts'
 import { fail } from '../exit-codes.ts'
 import { asOwnerOfStore } from './hand-over.ts'
@@ -54,12 +55,10 @@ function resealCommand(): Command {
     .description('encrypt all secrets in the store with the first key of secrets.atRestKeys, so that the others can go')
     .action(async (options: ClientOptions) => {
       const ask = await openRelay(options)
-      const answer = await ask('POST', '/relay/secrets/reseal')
-      if (answer.status !== 200) return fail(describeProblem(answer))
-      const unreadable = listOf(answer.body, 'unreadable')
-      const [resealed, upToDate] = ['resealed', 'upToDate'].map((name) => Number(memberOf(answer.body, name)))
-      if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-      else process.stdout.write(`Encrypted with the key ${textOf(answer.body, 'key') ?? ''}: ${resealed} now, ${upToDate} before.\n`)
+      const answer = await ask<ResealAnswer>('POST', '/relay/secrets/reseal')
+      if (!answer.ok) return fail(describeProblem(answer))
+      const { key, resealed, upToDate, unreadable } = answer.body
+      print(options, answer.body, `Encrypted with the key ${key}: ${resealed} now, ${upToDate} before.\n`)
       if (unreadable.length > 0) fail(`no key opens ${unreadable.join(', ')}: restore the key, or give a new one`)
     })
   return addRelayOptions(command)
@@ -72,16 +71,11 @@ function rotateTokensCommand(): Command {
     .action(async (options: ClientOptions & { readonly now?: boolean }) => {
       const ask = await openRelay(options)
       const text = JSON.stringify(options.now === true ? { at: 'now' } : {})
-      const answer = await ask('POST', '/relay/secrets/rotate-tokens', { type: 'application/json', text })
-      if (answer.status !== 200) return fail(describeProblem(answer))
-      const until = textOf(answer.body, 'validUntil')
-      if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-      else
-        process.stdout.write(
-          until === null
-            ? 'The key is replaced. All tokens have ended.\n'
-            : `The key is replaced. The last old token expires at ${until}.\n`,
-        )
+      const answer = await ask<RotatedAnswer>('POST', '/relay/secrets/rotate-tokens', { type: 'application/json', text })
+      if (!answer.ok) return fail(describeProblem(answer))
+      const { validUntil } = answer.body
+      const ends = validUntil === null ? 'All tokens have ended' : `The last old token expires at ${validUntil}`
+      print(options, answer.body, `The key is replaced. ${ends}.\n`)
     })
   return addRelayOptions(command)
 }

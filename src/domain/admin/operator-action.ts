@@ -1,11 +1,13 @@
 import type { TimeCursor } from '../delivery/operator-event.ts'
 
+export const ACTOR_KINDS = ['app', 'person', 'signal', 'relay', 'command'] as const
+
 /**
  * Who gives an order. `app`: an app, by its token. `person`: a person whom a proxy has logged in. `signal`: somebody on this machine, by a signal.
  * `relay`: the relay itself. `command`: the user of a command on this machine. `address`: where the order came from; null: from this machine.
  */
 export interface Actor {
-  readonly kind: 'app' | 'person' | 'signal' | 'relay' | 'command'
+  readonly kind: (typeof ACTOR_KINDS)[number]
   readonly name: string
   readonly address: string | null
   /** The form of the portal by which the order was given; absent: no form. */

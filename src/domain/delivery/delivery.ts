@@ -1,4 +1,3 @@
-import type { TlsFault } from '../tls-fault.ts'
 import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from './backoff.ts'
 
 /** The outcome of an attempt. An answer counts when its headers are complete. Its body does not matter. */
@@ -17,19 +16,27 @@ type Limiting = Extract<AttemptOutcome, { readonly kind: 'rejected' }>
  * changed after the attempt began. `bad_response`: the answer is not valid HTTP or is too long. `body_gone`: the bytes to send are no longer stored
  * (`retention.raw`), and no others may be sent instead. `proxy`: the proxy could not be reached, or refused the request.
  */
-export type FailureReason =
-  | 'timeout'
-  | 'dns'
-  | 'connection_refused'
-  | 'reset'
-  | TlsFault
-  | 'proxy'
-  | 'bad_response'
-  | 'forbidden'
-  | 'interrupted'
-  | 'withdrawn'
-  | 'network'
-  | 'body_gone'
+export const FAILURE_REASONS = [
+  'timeout',
+  'dns',
+  'connection_refused',
+  'reset',
+  'certificate_expired',
+  'certificate_not_yet_valid',
+  'certificate_wrong_name',
+  'certificate_self_signed',
+  'certificate_untrusted',
+  'tls_protocol',
+  'tls',
+  'proxy',
+  'bad_response',
+  'forbidden',
+  'interrupted',
+  'withdrawn',
+  'network',
+  'body_gone',
+] as const
+export type FailureReason = (typeof FAILURE_REASONS)[number]
 
 /** The result of an attempt, with the facts that are stored for operators. */
 export type AttemptResult = AttemptOutcome & {

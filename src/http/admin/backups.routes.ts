@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { BackupState } from '../../domain/admin/backup.ts'
 import type { BackupList, ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
-import { instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -37,6 +37,8 @@ const listSchema = () =>
       )
       .describe('The backups in the folder, the newest first.'),
   })
+
+export type BackupsAnswer = AnswerOf<typeof listSchema>
 
 /** Backups of the store. */
 export const BACKUPS_ROUTES = [
@@ -76,12 +78,12 @@ export const BACKUPS_ROUTES = [
       async (ctx, { by, body }) => {
         const job = await manageBackups.start(body, by)
         ctx.set('Location', pathOfJob(job))
-        presentJson(ctx, 202, presentJob(job, manageBackups.progressOf(job.jobId)))
+        presentJson(ctx, 202, presentJob(job, { manageBackups }))
       },
   }),
 ]
 
-function presentBackups({ settings, unreadable, backups, ...state }: BackupList): object {
+function presentBackups({ settings, unreadable, backups, ...state }: BackupList): BackupsAnswer {
   const { directory, cron, keep } = settings
   return {
     directory,
@@ -93,7 +95,7 @@ function presentBackups({ settings, unreadable, backups, ...state }: BackupList)
   }
 }
 
-function presentState({ last, failing }: BackupState): object {
+function presentState({ last, failing }: BackupState) {
   return {
     last: last === null ? null : { name: last.name, at: presentInstant(last.atMs), bytes: last.bytes },
     failing: failing === null ? null : { since: presentInstant(failing.sinceMs), reason: failing.reason },

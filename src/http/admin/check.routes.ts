@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { CHECK_NAMES, type CheckState, isRed } from '../../domain/admin/check.ts'
+import { CHECK_NAMES, isRed } from '../../domain/admin/check.ts'
 import type { Check } from '../../flow/admin/check.ts'
-import { jsonAnswer, named, oneOfAll } from '../server/answer-schemas.ts'
+import { type AnswerOf, jsonAnswer, named } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -17,12 +17,14 @@ const checkSchema = named('Check', () =>
       z.strictObject({
         name: z.enum(CHECK_NAMES),
         subject: z.string().nullable().describe('What was checked, such as the name of an endpoint; null: there is only one such thing.'),
-        state: oneOfAll<CheckState>({ ok: true, warning: true, failed: true, skipped: true }),
+        state: z.enum(['ok', 'warning', 'failed', 'skipped']),
         message: z.string().describe('What was found, and what to do if something is wrong.'),
       }),
     ),
   }),
 )
+
+export type CheckAnswer = AnswerOf<typeof checkSchema>
 
 export const CHECK_ROUTES = [
   apiRoute({
@@ -42,7 +44,7 @@ export const CHECK_ROUTES = [
       ({ check }: CheckRoutePorts) =>
       async (ctx) => {
         const lines = await check()
-        presentJson(ctx, 200, { ok: !isRed(lines), lines })
+        presentJson<CheckAnswer>(ctx, 200, { ok: !isRed(lines), lines })
       },
   }),
 ]

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ErasureReport, ManageErasures } from '../../flow/admin/erasure/manage-erasures.ts'
-import { IDENTIFIER, identifier, instant, jsonAnswer, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, IDENTIFIER, identifier, instant, jsonAnswer, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -83,6 +83,9 @@ const listReportSchema = named('ErasureListReport', () =>
     errors: lineErrors().describe('The first 1,000 bad or unknown lines.'),
   }),
 )
+
+export type ErasureAnswer = AnswerOf<typeof reportSchema>
+export type ErasureListAnswer = AnswerOf<typeof listReportSchema>
 
 const dryRun = flag.describe('`true`: only says what would be erased.')
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Readiness } from '../../flow/admin/overview/readiness.ts'
 import { createSingleFlight } from '../../flow/single-flight.ts'
 import { breakerState, credentialsState, pushHealth, unavailableReason } from '../polling/upstream.routes.ts'
-import { instant, jsonAnswer, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { instant, jsonAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { ANY_QUERY } from '../server/query.ts'
 import { ownRoute } from '../server/route.ts'
@@ -29,7 +29,7 @@ const readinessAs = (status: 'ready' | 'not_ready') =>
       .optional()
       .describe('Endpoints whose key cannot be decrypted, and the file or setting to restore.'),
     upstream: z.strictObject({
-      state: z.union([oneOfAll({ ok: true, upstream_auth: true }), unavailableReason()]),
+      state: z.union([z.enum(['ok', 'upstream_auth']), unavailableReason()]),
       credentials: credentialsState(),
       breaker: breakerState(),
       lastAnswerAt: instant().nullable(),

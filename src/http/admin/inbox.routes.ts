@@ -1,17 +1,16 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
-import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { HeldGroup, InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
 import { HELD_STATES, INBOX_STATES, type ManageInbox } from '../../flow/admin/inbox/manage-inbox.ts'
 import {
+  type AnswerOf,
   idOf,
   instant as instantOf,
   jsonAnswer,
   location,
   named,
   numberedId,
-  oneOfAll,
   pageAnswer,
   wholeNumber,
 } from '../server/answer-schemas.ts'
@@ -24,7 +23,7 @@ export interface InboxRoutePorts {
   readonly manageInbox: ManageInbox
 }
 
-const quarantineReason = named('QuarantineReason', () => z.enum(QUARANTINE_REASONS))
+const quarantineReason = named('QuarantineReason', (): z.ZodType<string> => z.enum(QUARANTINE_REASONS))
 
 const pushMembers = () => ({
   id: numberedId(),
@@ -64,6 +63,9 @@ const pushSchema = named('Push', () =>
   }),
 )
 
+export type ListedPushAnswer = AnswerOf<typeof listedSchema>
+export type PushAnswer = AnswerOf<typeof pushSchema>
+
 const countedSchema = () =>
   z.strictObject({
     count: wholeNumber(),
@@ -72,6 +74,14 @@ const countedSchema = () =>
       z.strictObject({ reason: quarantineReason().nullable(), count: wholeNumber(), first: instantOf(), last: instantOf() }),
     ),
   })
+
+const reprocessedSchema = () =>
+  z.strictObject({
+    outcome: z.enum(['recorded', 'duplicate', 'quarantined', 'expired', 'erased']),
+    reason: quarantineReason().nullable(),
+  })
+
+export type ReprocessedAnswer = AnswerOf<typeof reprocessedSchema>
 
 /** Received pushes, byte for byte. */
 export const INBOX_ROUTES = [
@@ -128,22 +138,14 @@ export const INBOX_ROUTES = [
     params: { id: idOf('push') },
     query: NO_QUERY,
     body: null,
-    answers: () => ({
-      200: jsonAnswer(
-        'The result',
-        z.strictObject({
-          outcome: oneOfAll<RecordOutcome['kind']>({ recorded: true, duplicate: true, quarantined: true, expired: true, erased: true }),
-          reason: quarantineReason().nullable(),
-        }),
-      ),
-    }),
+    answers: () => ({ 200: jsonAnswer('The result', reprocessedSchema()) }),
     problems: ['not_found', 'not_reprocessable'],
     example: { path: { id: '2' } },
     answer:
       ({ manageInbox }: InboxRoutePorts) =>
       async (ctx, { by, param }) => {
         const outcome = await manageInbox.reprocess(param('id'), by)
-        presentJson(ctx, 200, { outcome: outcome.kind, reason: outcome.kind === 'quarantined' ? outcome.reason : null })
+        presentJson<ReprocessedAnswer>(ctx, 200, { outcome: outcome.kind, reason: outcome.kind === 'quarantined' ? outcome.reason : null })
       },
   }),
   apiRoute({
@@ -244,7 +246,13 @@ export const INBOX_ROUTES = [
   }),
 ]
 
-function presentCounted({ count: all, groups }: { readonly count: number; readonly groups: readonly HeldGroup[] }): object {
+function presentCounted({
+  count: all,
+  groups,
+}: {
+  readonly count: number
+  readonly groups: readonly HeldGroup[]
+}): AnswerOf<typeof countedSchema> {
   const reasons = groups.map(({ reason, count: many, first, last }) => ({
     reason,
     count: many,
@@ -254,7 +262,7 @@ function presentCounted({ count: all, groups }: { readonly count: number; readon
   return { count: all, dryRun: true, reasons }
 }
 
-function presentPush(push: InboxPush): object {
+function presentPush(push: InboxPush): ListedPushAnswer {
   const { inboxId, receivedAtMs, identifiers, fault } = push
   return {
     id: String(inboxId),
@@ -282,7 +290,7 @@ function presentPush(push: InboxPush): object {
 }
 
 /** Presents a push with its exact bytes in Base64, and as text if they are UTF-8. */
-function presentInspected({ body, ...push }: InspectedPush): object {
+function presentInspected({ body, ...push }: InspectedPush): PushAnswer {
   const bytes = body === null ? null : Buffer.from(body)
   const asText = bytes !== null && isUtf8(bytes) ? bytes.toString() : null
   return { ...presentPush(push), body: bytes?.toString('base64') ?? null, text: asText }

@@ -1,14 +1,12 @@
 import { z } from 'zod'
-import type { BackupProgress, BackupStep } from '../../domain/admin/backup.ts'
-import type { Job, JobTask, ReplayJobTask } from '../../domain/admin/job.ts'
+import type { Job, ReplayJobTask } from '../../domain/admin/job.ts'
 import type { RebuildReport } from '../../domain/admin/rebuild.ts'
-import type { MoveProgress, MoveStep } from '../../domain/admin/store-move.ts'
-import type { HistoryChangeKind } from '../../domain/history/rebuild/compare-histories.ts'
+import { HISTORY_CHANGES } from '../../domain/history/rebuild/compare-histories.ts'
 import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import { HELD_STATES } from '../../flow/admin/inbox/manage-inbox.ts'
 import type { ManageJobs } from '../../flow/admin/jobs/manage-jobs.ts'
 import type { ManageMoves } from '../../flow/admin/moving/manage-moves.ts'
-import { idOf, instant, jsonAnswer, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, idOf, instant, jsonAnswer, named, numberedId, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { count, NO_QUERY, page, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -19,20 +17,9 @@ export interface JobsRoutePorts {
   readonly manageBackups: Pick<ManageBackups, 'progressOf'>
 }
 
-/** Returns the progress of a running move or backup; null: the job is neither. */
-function progressIn({ moves, manageBackups }: JobsRoutePorts, { jobId }: Job): JobProgress | null {
-  return moves.progressOf(jobId) ?? manageBackups.progressOf(jobId)
-}
-
-type JobProgress = MoveProgress | BackupProgress
-
-const moveStep = () => oneOfAll<MoveStep>({ copying: true, catching_up: true, verifying: true, waiting: true, switching: true })
-
-const backupStep = () => oneOfAll<BackupStep>({ copying: true, verifying: true, placing: true })
-
 const jobMembers = () => ({
   id: numberedId(),
-  state: oneOfAll<Job['state']>({ waiting: true, running: true, done: true, failed: true, cancelled: true }),
+  state: z.enum(['waiting', 'running', 'done', 'failed', 'cancelled']),
   by: z.string().describe('The app that ordered the job.'),
   createdAt: instant(),
   startedAt: instant().nullable(),
@@ -45,7 +32,7 @@ const replayTask = () =>
   z.strictObject({
     endpoint: numberedId().describe('The endpoint for which deliveries are queued.'),
     of: numberedId().optional().describe('The endpoint whose deliveries are sent again.'),
-    states: z.array(oneOfAll({ delivered: true, dead: true, cancelled: true })).optional(),
+    states: z.array(z.enum(['delivered', 'dead', 'cancelled'])).optional(),
     since: z.union([z.int().min(1), instant()]).optional(),
     sequence: wholeNumber().optional(),
     parcel: wholeNumber().optional().describe("The relay's own id of the parcel."),
@@ -78,7 +65,11 @@ const rebuildReport = () =>
     derived: z.string().describe('A digest of the same data, as it was derived. Equal digests prove that nothing differs.'),
   })
 
-const changeKind = () => oneOfAll<HistoryChangeKind>({ entry: true, update: true, united: true, split: true, removed: true, parcel: true })
+const changeKind = () => z.enum(HISTORY_CHANGES)
+
+/** The step is known only while the job runs. */
+const stepProgress = <const Step extends string>(steps: readonly Step[]) =>
+  z.strictObject({ done: wholeNumber(), step: z.enum(steps).optional(), total: wholeNumber().optional() })
 
 export const jobSchema = named('Job', () =>
   z.discriminatedUnion('kind', [
@@ -122,17 +113,19 @@ export const jobSchema = named('Job', () =>
     z.strictObject({
       ...jobMembers(),
       kind: z.literal('move'),
-      progress: z.strictObject({ done: wholeNumber(), step: moveStep().optional(), total: wholeNumber().optional() }),
+      progress: stepProgress(['copying', 'catching_up', 'verifying', 'waiting', 'switching']),
       task: z.strictObject({ to: z.string() }),
     }),
     z.strictObject({
       ...jobMembers(),
       kind: z.literal('backup'),
-      progress: z.strictObject({ done: wholeNumber(), step: backupStep().optional(), total: wholeNumber().optional() }),
+      progress: stepProgress(['copying', 'verifying', 'placing']),
       task: z.strictObject({ name: z.string() }),
     }),
   ]),
 )
+
+export type JobAnswer = AnswerOf<typeof jobSchema>
 
 const one = { scope: 'admin', path: '/relay/jobs/:id', params: { id: idOf('job') }, query: NO_QUERY, body: null } as const
 
@@ -153,7 +146,7 @@ export const JOBS_ROUTES = [
     example: { path: {}, query: 'limit=10' },
     answer: (ports: JobsRoutePorts) => async (ctx, call) => {
       const { jobs, next } = await ports.manageJobs.list(call.query)
-      presentJson(ctx, 200, { jobs: jobs.map((job) => presentJob(job, progressIn(ports, job))), next })
+      presentJson(ctx, 200, { jobs: jobs.map((job) => presentJob(job, ports)), next })
     },
   }),
   apiRoute({
@@ -167,8 +160,7 @@ export const JOBS_ROUTES = [
     answer:
       (ports: JobsRoutePorts) =>
       async (ctx, { param }) => {
-        const job = await ports.manageJobs.find(param('id'))
-        presentJson(ctx, 200, presentJob(job, progressIn(ports, job)))
+        presentJson(ctx, 200, presentJob(await ports.manageJobs.find(param('id')), ports))
       },
   }),
   apiRoute({
@@ -182,8 +174,7 @@ export const JOBS_ROUTES = [
     answer:
       (ports: JobsRoutePorts) =>
       async (ctx, { by, param }) => {
-        const job = await ports.manageJobs.cancel(param('id'), by)
-        presentJson(ctx, 200, presentJob(job, progressIn(ports, job)))
+        presentJson(ctx, 200, presentJob(await ports.manageJobs.cancel(param('id'), by), ports))
       },
   }),
 ]
@@ -192,49 +183,50 @@ export function pathOfJob({ jobId }: Job): string {
   return `/relay/jobs/${jobId}`
 }
 
-/** Presents a job. `running`: the progress of a running move or backup. */
-export function presentJob(job: Job, running: JobProgress | null = null): object {
-  const { jobId, task, state, by, done, failure, createdAtMs, startedAtMs, endedAtMs } = job
-  return {
+/** Presents a job. A move and a backup tell the progress of their steps while they run. */
+export function presentJob(job: Job, { moves, manageBackups }: Partial<Omit<JobsRoutePorts, 'manageJobs'>> = {}): JobAnswer {
+  const { jobId, task, state, by, done, failure } = job
+  const shared = {
     id: String(jobId),
     kind: task.kind,
     state,
-    progress: running ?? (task.kind === 'rebuild' ? { done, total: task.total } : { done }),
+    progress: { done },
     by,
-    createdAt: presentInstant(createdAtMs),
-    startedAt: presentInstant(startedAtMs),
-    endedAt: presentInstant(endedAtMs),
+    createdAt: presentInstant(job.createdAtMs),
+    startedAt: presentInstant(job.startedAtMs),
+    endedAt: presentInstant(job.endedAtMs),
     result: state === 'done' ? { count: done } : null,
     failure,
-    task: presentTask(task),
-    ...(task.kind === 'rebuild' ? { report: job.rebuilt === undefined ? null : presentReport(job.rebuilt) } : {}),
+  }
+  switch (task.kind) {
+    case 'move':
+      return { ...shared, kind: task.kind, progress: moves?.progressOf(jobId) ?? { done }, task: { to: task.to } }
+    case 'backup':
+      return { ...shared, kind: task.kind, progress: manageBackups?.progressOf(jobId) ?? { done }, task: { name: task.name } }
+    case 'retention':
+      return { ...shared, kind: task.kind, task: {} }
+    case 'rebuild': {
+      const { dryRun, parcels, total } = task
+      const report = job.rebuilt === undefined ? null : presentReport(job.rebuilt)
+      return { ...shared, kind: task.kind, progress: { done, total }, task: { dryRun, parcels }, report }
+    }
+    case 'reprocess':
+      return { ...shared, kind: task.kind, task: task.selection }
+    case 'dismiss':
+      return { ...shared, kind: task.kind, task: task.selection }
+    case 'replay':
+      return { ...shared, kind: task.kind, task: presentReplay(task) }
   }
 }
 
-function presentReport({ examples, ...report }: RebuildReport): object {
+function presentReport({ examples, ...report }: RebuildReport) {
   return {
     ...report,
-    examples: examples.map(({ kind, parcelId, identifier = null, entry, members }) => ({
-      kind,
-      parcel: parcelId,
-      identifier,
-      entry,
-      members,
-    })),
+    examples: examples.map(({ parcelId, identifier = null, ...example }) => ({ ...example, parcel: parcelId, identifier })),
   }
 }
 
-function presentTask(task: JobTask): object {
-  if (task.kind === 'move') return { to: task.to }
-  if (task.kind === 'backup') return { name: task.name }
-  if (task.kind === 'retention') return {}
-  if (task.kind === 'rebuild') return { dryRun: task.dryRun, parcels: task.parcels }
-  return task.kind === 'reprocess' || task.kind === 'dismiss' ? task.selection : presentReplay(task)
-}
-
-function presentReplay(task: ReplayJobTask): object {
-  const { to } = task
-  const { selection } = task
+function presentReplay({ to, selection }: ReplayJobTask) {
   const { endpointId, states, fromSequence, fromMs, sequence, parcelId } = selection
   return {
     endpoint: to,

@@ -1,17 +1,25 @@
 import { z } from 'zod'
 import {
   ACTION_NAMES,
-  type ActionTarget,
-  type Actor,
+  ACTOR_KINDS,
   type KeptAction,
   LISTED_LENGTH_MAX,
   type ListedTarget,
+  TARGET_KINDS,
 } from '../../domain/admin/operator-action.ts'
 import { readTallyKind, SPANS } from '../../domain/admin/tally.ts'
 import { OPERATOR_EVENTS, type ToldEvent } from '../../domain/delivery/operator-event.ts'
 import { type OperationQueries, readTarget, readTimeCursor } from '../../flow/admin/overview/operation-queries.ts'
 import { listedEventSchema } from '../delivery/operator-event-schemas.ts'
-import { instant as instantAnswer, jsonAnswer, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import {
+  type AnswerOf,
+  instant as instantAnswer,
+  jsonAnswer,
+  named,
+  numberedId,
+  pageAnswer,
+  wholeNumber,
+} from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { instant, oneOf, page, query, read, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -20,27 +28,22 @@ export interface OperationsRoutePorts {
   readonly operations: OperationQueries
 }
 
+/** Another version of the relay may have written other names. */
+const keptName = (names: readonly string[]): z.ZodType<string> => z.enum(names)
+
 const actionSchema = named('AuditedAction', () =>
   z.strictObject({
     id: numberedId(),
     at: instantAnswer(),
     by: z.strictObject({
-      kind: oneOfAll<Actor['kind']>({ app: true, person: true, signal: true, relay: true, command: true }),
+      kind: keptName(ACTOR_KINDS),
       name: z.string(),
     }),
     address: z.string().nullable().describe('The address that the order came from; null: the machine of the relay.'),
     action: z.string().describe('What was done, such as `endpoint.changed`.'),
     target: z
       .strictObject({
-        kind: oneOfAll<ActionTarget['kind']>({
-          endpoint: true,
-          delivery: true,
-          push: true,
-          inbox: true,
-          parcel: true,
-          job: true,
-          store: true,
-        }),
+        kind: keptName(TARGET_KINDS),
         id: z.string(),
       })
       .nullable(),
@@ -150,6 +153,6 @@ function presentEvent({ id, event, atMs, detail }: ToldEvent): object {
   return { ...detail, id: String(id), event, at: presentInstant(atMs) }
 }
 
-function presentAction({ id, atMs, by, action, target, detail }: KeptAction): object {
+function presentAction({ id, atMs, by, action, target, detail }: KeptAction): AnswerOf<typeof actionSchema> {
   return { id: String(id), at: presentInstant(atMs), by: { kind: by.kind, name: by.name }, address: by.address, action, target, detail }
 }

@@ -1,20 +1,18 @@
 import { z } from 'zod'
 import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
-import { CONCERN_KINDS, type ConcernKind } from '../../domain/admin/problems/concern.ts'
+import { CONCERN_KINDS } from '../../domain/admin/problems/concern.ts'
 import { explainProblem } from '../../domain/admin/problems/explain-problem.ts'
-import { type Headline, headlineOf } from '../../domain/admin/problems/headline.ts'
+import { headlineOf } from '../../domain/admin/problems/headline.ts'
 import { isWarning, type Problem, problemsOf, type Situation } from '../../domain/admin/problems/verdict.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
-import type { RefusedCause } from '../../domain/ingest/refused-pushes.ts'
-import { type CarrierStanding, carrierStanding } from '../../domain/polling/carrier-standing.ts'
-import type { PushHealth } from '../../domain/polling/push-health.ts'
-import { type PushStanding, pushEvidence, pushStanding } from '../../domain/polling/push-standing.ts'
+import { carrierStanding } from '../../domain/polling/carrier-standing.ts'
+import { pushEvidence, pushStanding } from '../../domain/polling/push-standing.ts'
 import { plainText } from '../../domain/words.ts'
 import type { Overview } from '../../flow/admin/overview/overview.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { pushProbation } from '../polling/upstream.routes.ts'
 import { RUNBOOKS } from '../portal/docs/runbooks.ts'
-import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, instant, jsonAnswer, named, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -26,27 +24,25 @@ export interface OverviewRoutePorts {
 
 const problemSchema = () =>
   z.strictObject({
-    kind: oneOfAll<Exclude<Problem['kind'], ConcernKind>>(
-      {
-        not_ready: true,
-        credentials_refused: true,
-        carrier_failing: true,
-        pushes_silent: true,
-        pushes_lossy: true,
-        silence_over: true,
-        pushes_refused: true,
-        endpoint_failing: true,
-        endpoint_disabled: true,
-        operator_unheard: true,
-        quarantined: true,
-        disk_full: true,
-        disk_low: true,
-        clock_doubted: true,
-        backup_failing: true,
-        settings_differ: true,
-      },
-      CONCERN_KINDS,
-    ),
+    kind: z.enum([
+      'not_ready',
+      'credentials_refused',
+      'carrier_failing',
+      'pushes_silent',
+      'pushes_lossy',
+      'silence_over',
+      'pushes_refused',
+      'endpoint_failing',
+      'endpoint_disabled',
+      'operator_unheard',
+      'quarantined',
+      'disk_full',
+      'disk_low',
+      'clock_doubted',
+      'backup_failing',
+      'settings_differ',
+      ...CONCERN_KINDS,
+    ]),
     severity: z.enum(['problem', 'warning']).describe('A `warning` can wait until the morning.'),
     endpoint: z.string().nullable().describe('The name of the endpoint that the problem is about; null: it is about no endpoint.'),
     replica: z.string().nullable().describe('The name of the replica that has the problem; null: it is about no single replica.'),
@@ -59,18 +55,12 @@ const problemSchema = () =>
 
 const pushesSchema = () =>
   z.strictObject({
-    health: oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true }),
-    standing: oneOfAll<PushStanding>({
-      none: true,
-      too_early: true,
-      healthy: true,
-      resumed: true,
-      lossy: true,
-      not_understood: true,
-      silent: true,
-    }).describe(
-      '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few pushes were lost since the last trouble, but they are not trusted again yet. `not_understood`: too many of the newest went into quarantine.',
-    ),
+    health: z.enum(['unknown', 'healthy', 'lossy', 'silent']),
+    standing: z
+      .enum(['none', 'too_early', 'healthy', 'resumed', 'lossy', 'not_understood', 'silent'])
+      .describe(
+        '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few pushes were lost since the last trouble, but they are not trusted again yet. `not_understood`: too many of the newest went into quarantine.',
+      ),
     evidence: z.string().describe('What is known about pushes, in sentences.'),
     lastPushAt: instant()
       .nullable()
@@ -79,9 +69,11 @@ const pushesSchema = () =>
     refused: z
       .array(
         z.strictObject({
-          cause: oneOfAll<RefusedCause>({ not_stored: true, overload: true, signature: true, path: true, size: true }).describe(
-            '`not_stored`: 503, with a good signature. `overload`: 503, before the signature was checked. `signature`: 401. `path`: 404, with a signature. `size`: 413.',
-          ),
+          cause: z
+            .enum(['not_stored', 'overload', 'signature', 'path', 'size'])
+            .describe(
+              '`not_stored`: 503, with a good signature. `overload`: 503, before the signature was checked. `signature`: 401. `path`: 404, with a signature. `size`: 413.',
+            ),
           count: wholeNumber().describe('How many requests; a push that was sent four times counts four times.'),
           from: instant(),
           until: instant(),
@@ -112,9 +104,7 @@ const pushesSchema = () =>
 const overviewSchema = named('Overview', () =>
   z.strictObject({
     at: instant(),
-    verdict: oneOfAll<Headline['verdict']>({ works: true, new: true, problems: true }).describe(
-      '`new`: it works, and waits for the first push.',
-    ),
+    verdict: z.enum(['works', 'new', 'problems']).describe('`new`: it works, and waits for the first push.'),
     headline: z
       .string()
       .describe(
@@ -124,7 +114,7 @@ const overviewSchema = named('Overview', () =>
     problems: z.array(problemSchema()).describe('The worst first. Empty: everything works.'),
     pushes: pushesSchema(),
     carrier: z.strictObject({
-      standing: oneOfAll<CarrierStanding['kind']>({ refused: true, failing: true, troubled: true, answers: true, unasked: true }),
+      standing: z.enum(['refused', 'failing', 'troubled', 'answers', 'unasked']),
       lastAnswerAt: instant().nullable(),
       callsToday: wholeNumber(),
       callsPerDay: wholeNumber(),
@@ -150,6 +140,8 @@ const overviewSchema = named('Overview', () =>
   }),
 )
 
+export type OverviewAnswer = AnswerOf<typeof overviewSchema>
+
 /** The verdict on the relay. */
 export const OVERVIEW_ROUTES = [
   apiRoute({
@@ -171,7 +163,7 @@ export const OVERVIEW_ROUTES = [
   }),
 ]
 
-function presentOverview(situation: Situation, nowMs: number): object {
+function presentOverview(situation: Situation, nowMs: number): OverviewAnswer {
   const { pushes, refused, carrier, endpoints, counts, disk, replicas, webhook } = situation
   const problems = problemsOf(situation)
   const { verdict, text, caveats } = headlineOf(situation, problems, nowMs)
@@ -228,7 +220,7 @@ function presentOverview(situation: Situation, nowMs: number): object {
   }
 }
 
-function presentProblem(problem: Problem, situation: Situation, nowMs: number): object {
+function presentProblem(problem: Problem, situation: Situation, nowMs: number): OverviewAnswer['problems'][number] {
   const { title, sinceMs, evidence, todo } = explainProblem(problem, situation, nowMs)
   const [page, heading] = RUNBOOKS[problem.kind]
   return {

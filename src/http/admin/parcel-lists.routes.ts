@@ -5,7 +5,7 @@ import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../domain/admin/
 import { AppError } from '../../domain/errors.ts'
 import type { WatchListReport, WatchListRequest } from '../../flow/admin/parcels/import-watches.ts'
 import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../flow/admin/parcels/parcel-queries.ts'
-import { IDENTIFIER, jsonAnswer, named, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, IDENTIFIER, jsonAnswer, named, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
 import { readLines } from '../server/read-lines.ts'
@@ -57,6 +57,8 @@ const reportSchema = named('WatchListReport', () =>
   }),
 )
 
+export type WatchListAnswer = AnswerOf<typeof reportSchema>
+
 /** Lists of parcels, one parcel, and lists to watch. */
 export const PARCEL_LISTS_ROUTES = [
   apiRoute({
@@ -96,7 +98,7 @@ export const PARCEL_LISTS_ROUTES = [
     answer:
       ({ watchList }: ParcelListsRoutePorts) =>
       async (ctx, call) =>
-        presentJson(ctx, 200, await withList(ctx, (list) => watchList({ ...list, ...call.query, by: call.by }))),
+        presentJson<WatchListAnswer>(ctx, 200, await withList(ctx, (list) => watchList({ ...list, ...call.query, by: call.by }))),
   }),
   apiRoute({
     method: 'get',

@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import type { Source } from '../../domain/history/learning.ts'
 import { STOPPED_REASONS } from '../../flow/admin/parcels/parcel-queries.ts'
-import { identifier, instant, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, identifier, instant, named, wholeNumber } from '../server/answer-schemas.ts'
 
 /** The members of a parcel, both in a list and when it is shown alone. */
-const parcelMembers = (more: z.core.$ZodLooseShape = {}) => ({
+const parcelMembers = <More extends z.core.$ZodLooseShape>(more: More) => ({
   status: z.string().nullable().describe('The latest status; null: no entry is known.'),
   statusAt: instant().nullable(),
   entries: wholeNumber(),
@@ -26,11 +25,11 @@ export const listedParcelSchema = named('ListedParcel', () =>
     trackingNumbers: z
       .array(identifier())
       .describe('The identifiers that are tracking numbers; empty: none is known yet, because pushes name tracking ids only.'),
-    ...parcelMembers(),
+    ...parcelMembers({}),
   }),
 )
 
-const source = () => oneOfAll<Source>({ push: true, poll: true })
+const source = () => z.enum(['push', 'poll'])
 
 const languages = () => z.array(z.string())
 
@@ -84,3 +83,6 @@ export const parcelSchema = named('Parcel', () =>
     history: z.array(entrySchema()).describe('Newest first.'),
   }),
 )
+
+export type ListedParcelAnswer = AnswerOf<typeof listedParcelSchema>
+export type ParcelAnswer = AnswerOf<typeof parcelSchema>

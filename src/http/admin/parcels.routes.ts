@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ParcelCommands } from '../../flow/admin/parcels/parcel-commands.ts'
-import { IDENTIFIER, identifier, jsonAnswer, location } from '../server/answer-schemas.ts'
+import { type AnswerOf, IDENTIFIER, identifier, jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentCreated, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -18,6 +18,10 @@ const one = {
 } as const
 
 const watchedAs = (created: boolean) => z.strictObject({ identifier: identifier(), created: z.literal(created) })
+const refreshedSchema = () => z.strictObject({ identifier: identifier(), outcome: z.enum(['recorded', 'unknown']) })
+
+export type WatchedAnswer = AnswerOf<() => ReturnType<typeof watchedAs>>
+export type RefreshedAnswer = AnswerOf<typeof refreshedSchema>
 
 /** Orders about one parcel. */
 export const PARCELS_ROUTES = [
@@ -62,20 +66,12 @@ export const PARCELS_ROUTES = [
     summary: 'Ask the carrier about a parcel now',
     description:
       'The relay asks in every configured language. About an identifier without a parcel it asks in the first language, and adds a parcel if the carrier knows it. `unknown`: the carrier has answered that it does not know it.',
-    answers: () => ({
-      200: jsonAnswer(
-        'The carrier was asked',
-        z.strictObject({
-          identifier: identifier(),
-          outcome: z.enum(['recorded', 'unknown']),
-        }),
-      ),
-    }),
+    answers: () => ({ 200: jsonAnswer('The carrier was asked', refreshedSchema()) }),
     problems: ['bad_tracking_number', 'erased', 'upstream_unavailable'],
     answer:
       ({ manageParcels }: ParcelsRoutePorts) =>
       async (ctx, { by, param }) => {
-        presentJson(ctx, 200, await manageParcels.refresh(param('identifier'), by))
+        presentJson<RefreshedAnswer>(ctx, 200, await manageParcels.refresh(param('identifier'), by))
       },
   }),
 ]

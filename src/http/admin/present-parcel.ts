@@ -4,8 +4,9 @@ import { learningOf } from '../../domain/history/learning.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { ExplainedParcel } from '../../flow/admin/parcels/parcel-queries.ts'
 import { presentInstant } from '../server/present.ts'
+import type { ListedParcelAnswer, ParcelAnswer } from './parcel-schemas.ts'
 
-export function presentListed({ state, identifiers }: ListedParcel): object {
+export function presentListed({ state, identifiers }: ListedParcel): ListedParcelAnswer {
   const trackingNumbers = identifiers.filter(({ isTrackingId }) => !isTrackingId)
   return { identifiers: valuesOf(identifiers), trackingNumbers: valuesOf(trackingNumbers), ...presentState(state) }
 }
@@ -32,18 +33,18 @@ function presentState(state: ParcelState) {
 }
 
 /** Presents a parcel with its history and where each entry came from. */
-export function presentInspected({ state, identifiers, entries, nextPollBecause }: ExplainedParcel): object {
+export function presentInspected({ state, identifiers, entries, nextPollBecause }: ExplainedParcel): ParcelAnswer {
   const shown = presentState(state)
   const cadence = { ...shown.cadence, nextCheckBecause: nextPollBecause }
   return { identifiers: identifiers.map(presentIdentifier), ...shown, cadence, history: entries.map(presentEntry) }
 }
 
-function presentIdentifier({ value, isTrackingId, refusedAtMs }: InspectedIdentifier): object {
+function presentIdentifier({ value, isTrackingId, refusedAtMs }: InspectedIdentifier): ParcelAnswer['identifiers'][number] {
   const kind = isTrackingId ? 'tracking id' : 'tracking number'
   return { value, kind, carrierKnowsIt: refusedAtMs === null, carrierRefusedItAt: presentInstant(refusedAtMs) }
 }
 
-function presentEntry(entry: Entry): object {
+function presentEntry(entry: Entry): ParcelAnswer['history'][number] {
   const { status, detailedStatus, eventTimestamp, location, displayToConsumer, sequence, texts } = entry
   const { first, confirmed } = learningOf(entry)
   return {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { describeCause, MISMATCH_CODES } from '../../domain/ingest/mismatch/mismatch-causes.ts'
 import { type KeptRefusal, REFUSALS_KEPT } from '../../domain/ingest/refusal.ts'
 import type { ManageInbox } from '../../flow/admin/inbox/manage-inbox.ts'
-import { instant, named, numberedId, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, instant, named, numberedId, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { count, page, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -34,6 +34,8 @@ const refusalSchema = named('Refusal', () =>
   }),
 )
 
+export type RefusalAnswer = AnswerOf<typeof refusalSchema>
+
 export const REFUSALS_ROUTES = [
   apiRoute({
     method: 'get',
@@ -56,7 +58,7 @@ export const REFUSALS_ROUTES = [
   }),
 ]
 
-function present({ refusalId, atMs, address, verdict, causes, key, isCutShort, headers, body }: KeptRefusal): object {
+function present({ refusalId, atMs, address, verdict, causes, key, isCutShort, headers, body }: KeptRefusal): RefusalAnswer {
   return {
     id: String(refusalId),
     at: presentInstant(atMs),

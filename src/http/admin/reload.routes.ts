@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ReloadConfig } from '../../flow/admin/reload-config.ts'
-import { jsonAnswer, named } from '../server/answer-schemas.ts'
+import { type AnswerOf, jsonAnswer, named } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -22,6 +22,8 @@ const reloadedSchema = named('Reloaded', () =>
   }),
 )
 
+export type ReloadAnswer = AnswerOf<typeof reloadedSchema>
+
 /** The reload of the config. */
 export const RELOAD_ROUTES = [
   apiRoute({
@@ -40,6 +42,6 @@ export const RELOAD_ROUTES = [
     answer:
       ({ reloadConfig, replica }: ReloadRoutePorts) =>
       async (ctx, { by }) =>
-        presentJson(ctx, 200, { replica, ...(await reloadConfig(by)) }),
+        presentJson<ReloadAnswer>(ctx, 200, { replica, ...(await reloadConfig(by)) }),
   }),
 ]

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Replica } from '../../domain/admin/replica.ts'
-import { instant, jsonAnswer, numberedId } from '../server/answer-schemas.ts'
+import { type AnswerOf, instant, jsonAnswer, numberedId } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -40,7 +40,7 @@ export const REPLICAS_ROUTES = [
   }),
 ]
 
-function present({ id, name, version, configFingerprint, startedAtMs, lastSeenAtMs, roles }: Replica): object {
+function present({ id, name, version, configFingerprint, startedAtMs, lastSeenAtMs, roles }: Replica): AnswerOf<typeof replicaSchema> {
   const times = { startedAt: presentInstant(startedAtMs), lastSeenAt: presentInstant(lastSeenAtMs) }
   return { id: String(id), name, version, configFingerprint, ...times, roles }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { RETENTION_STAGES, type RetentionCounts } from '../../domain/admin/retention.ts'
 import { formatDuration } from '../../domain/duration.ts'
 import type { ManageRetention, RetentionView, WouldGoByStage } from '../../flow/admin/retention/manage-retention.ts'
-import { instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { flag, NO_QUERY, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -58,6 +58,8 @@ const viewSchema = () =>
     wouldGo: wouldGoSchema(),
   })
 
+export type RetentionAnswer = AnswerOf<typeof viewSchema>
+
 /** How long data is kept, and what that removes. */
 export const RETENTION_ROUTES = [
   apiRoute({
@@ -103,11 +105,17 @@ export const RETENTION_ROUTES = [
   }),
 ]
 
-function presentView({ retention, pass, last }: RetentionView, wouldGo: WouldGoByStage): object {
+function presentView({ retention, pass, last }: RetentionView, wouldGo: WouldGoByStage): RetentionAnswer {
   const { rawMs, historyMs, deliveriesMs, feedMs, auditMs, heldMs } = retention
-  const kept = { raw: rawMs, history: historyMs, deliveries: deliveriesMs, feed: feedMs, audit: auditMs, held: heldMs }
   return {
-    retention: Object.fromEntries(Object.entries(kept).map(([name, ms]) => [name, formatDuration(ms)])),
+    retention: {
+      raw: formatDuration(rawMs),
+      history: formatDuration(historyMs),
+      deliveries: formatDuration(deliveriesMs),
+      feed: formatDuration(feedMs),
+      audit: formatDuration(auditMs),
+      held: formatDuration(heldMs),
+    },
     underWay: pass === null ? null : { ...presentPass(pass), stage: pass.stage },
     last: last === null ? null : { ...presentPass(last), endedAt: presentInstant(last.endedAtMs), isClockDoubted: last.isClockDoubted },
     wouldGo,
@@ -123,6 +131,6 @@ interface Counted {
   readonly endpoints: readonly string[]
 }
 
-function presentPass({ startedAtMs, removed, held, heldSinceMs, givenUp, endpoints }: Counted): object {
+function presentPass({ startedAtMs, removed, held, heldSinceMs, givenUp, endpoints }: Counted) {
   return { startedAt: presentInstant(startedAtMs), removed, held, heldSince: presentInstant(heldSinceMs), givenUp, endpoints }
 }

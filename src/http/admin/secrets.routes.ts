@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { tokenRotationSchema } from '../../domain/admin/token-keys.ts'
 import type { ManageSecrets } from '../../flow/admin/manage-secrets.ts'
-import { instant, jsonAnswer } from '../server/answer-schemas.ts'
+import { type AnswerOf, instant, jsonAnswer } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -19,6 +19,12 @@ const resealSchema = () =>
     upToDate: z.int().describe('How many secrets were encrypted with this at-rest key already.'),
     unreadable: z.array(z.string()).describe('Secrets that no at-rest key opens. Replace each of them, or restore the at-rest key.'),
   })
+
+const rotatedSchema = () =>
+  z.strictObject({ validUntil: instant().nullable().describe('When the last token of the old key expires; null: all have ended.') })
+
+export type ResealAnswer = AnswerOf<typeof resealSchema>
+export type RotatedAnswer = AnswerOf<typeof rotatedSchema>
 
 /** Replaces the relay's own keys: the at-rest keys and the key that signs tokens. */
 export const SECRETS_ROUTES = [
@@ -38,7 +44,7 @@ export const SECRETS_ROUTES = [
     answer:
       ({ manageSecrets }: SecretsRoutePorts) =>
       async (ctx, { by }) =>
-        presentJson(ctx, 200, await manageSecrets.reseal(by)),
+        presentJson<ResealAnswer>(ctx, 200, await manageSecrets.reseal(by)),
   }),
   apiRoute({
     method: 'post',
@@ -54,19 +60,14 @@ export const SECRETS_ROUTES = [
       bytesMax: BODY_BYTES_MAX,
       content: { 'application/json': { schema: () => tokenRotationSchema, example: {} } },
     },
-    answers: () => ({
-      200: jsonAnswer(
-        'The key is replaced',
-        z.strictObject({ validUntil: instant().nullable().describe('When the last token of the old key expires; null: all have ended.') }),
-      ),
-    }),
+    answers: () => ({ 200: jsonAnswer('The key is replaced', rotatedSchema()) }),
     problems: [],
     example: { path: {} },
     answer:
       ({ manageSecrets }: SecretsRoutePorts) =>
       async (ctx, { by, body }) => {
         const { validUntilMs } = await manageSecrets.rotateTokens(body, by)
-        presentJson(ctx, 200, { validUntil: validUntilMs === null ? null : presentInstant(validUntilMs) })
+        presentJson<RotatedAnswer>(ctx, 200, { validUntil: presentInstant(validUntilMs) })
       },
   }),
 ]

@@ -37,7 +37,7 @@ export const STORE_ROUTES = [
       async (ctx, { by, body }) => {
         const job = await moves.start(body, by)
         ctx.set('Location', pathOfJob(job))
-        presentJson(ctx, 202, presentJob(job, moves.progressOf(job.jobId)))
+        presentJson(ctx, 202, presentJob(job, { moves }))
       },
   }),
 ]

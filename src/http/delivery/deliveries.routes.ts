@@ -5,12 +5,12 @@ import { INSTEAD_OF_MISSING, replayOrderSchema, replayTargetSchema } from '../..
 import { AppError } from '../../domain/errors.ts'
 import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
 import { jobSchema, pathOfJob, presentJob } from '../admin/jobs.routes.ts'
-import { idOf, instant as instantOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, idOf, instant as instantOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { leavingOf } from '../server/leaving.ts'
 import { presentAnswerStart, presentInstant, presentJson } from '../server/present.ts'
 import { count, instant, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
 import { apiRoute, type WithAuthorize } from '../server/route.ts'
-import { deliverySchema, inspectedDeliverySchema } from './delivery-schemas.ts'
+import { type DeliveryAnswer, deliverySchema, type InspectedDeliveryAnswer, inspectedDeliverySchema } from './delivery-schemas.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const id = count.nullable().default(null)
@@ -20,6 +20,21 @@ export interface DeliveriesRoutePorts {
 }
 
 const because = () => z.string().optional().describe('Why nothing was selected, for people; absent: something was selected.')
+
+const countedSchema = () =>
+  z.strictObject({
+    count: wholeNumber(),
+    more: z.boolean().describe('Whether the count has stopped early, so that there may be more.'),
+    parcels: wholeNumber(),
+    oldestQueuedAt: instantOf().nullable(),
+    because: because(),
+    dryRun: z.literal(true),
+  })
+
+const queuedSchema = () => z.union([z.strictObject({ count: wholeNumber(), because: because(), dryRun: z.literal(false) }), jobSchema()])
+
+export type ReplayCountAnswer = AnswerOf<typeof countedSchema>
+export type ReplayAnswer = AnswerOf<typeof queuedSchema>
 
 const one = { scope: 'admin', params: { id: idOf('delivery') }, query: NO_QUERY } as const
 
@@ -138,20 +153,9 @@ export const DELIVERIES_ROUTES = [
     answers: () => ({
       200: jsonAnswer(
         'With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued',
-        z.strictObject({
-          count: wholeNumber(),
-          more: z.boolean().describe('Whether the count has stopped early, so that there may be more.'),
-          parcels: wholeNumber(),
-          oldestQueuedAt: instantOf().nullable(),
-          because: because(),
-          dryRun: z.literal(true),
-        }),
+        countedSchema(),
       ),
-      202: jsonAnswer(
-        'They are queued, or a job queues them',
-        z.union([z.strictObject({ count: wholeNumber(), because: because(), dryRun: z.literal(false) }), jobSchema()]),
-        location().partial(),
-      ),
+      202: jsonAnswer('They are queued, or a job queues them', queuedSchema(), location().partial()),
     }),
     problems: ['bad_tracking_number', 'not_found', 'too_many_jobs'],
     example: { path: { id: '1' } },
@@ -178,7 +182,7 @@ export function refuseMissing({ authorize }: WithAuthorize) {
   }
 }
 
-function presentDelivery(delivery: ShownDelivery): object {
+function presentDelivery(delivery: ShownDelivery): DeliveryAnswer {
   const { deliveryId, endpointId, endpointName, webhookId, sequence, previousSequence, state, reason, event, lastAttempt } = delivery
   return {
     id: String(deliveryId),
@@ -199,6 +203,13 @@ function presentDelivery(delivery: ShownDelivery): object {
   }
 }
 
-function presentAttempt({ atMs, durationMs, status, reason, address, answerStart }: AttemptRecord): object {
+function presentAttempt({
+  atMs,
+  durationMs,
+  status,
+  reason,
+  address,
+  answerStart,
+}: AttemptRecord): InspectedDeliveryAnswer['attempts'][number] {
   return { at: presentInstant(atMs), durationMs, status, reason, address, ...presentAnswerStart(answerStart) }
 }

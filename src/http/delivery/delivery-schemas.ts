@@ -1,31 +1,9 @@
 import { z } from 'zod'
-import type { FailureReason } from '../../domain/delivery/delivery.ts'
-import type { ListedDelivery } from '../../domain/delivery/delivery-list.ts'
+import { FAILURE_REASONS } from '../../domain/delivery/delivery.ts'
 import { DELIVERY_STATES } from '../../flow/delivery/manage-deliveries.ts'
-import { identifier, instant, named, numberedId, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, identifier, instant, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 
-export const failureReason = named('FailureReason', () =>
-  oneOfAll<FailureReason>({
-    timeout: true,
-    dns: true,
-    connection_refused: true,
-    reset: true,
-    certificate_expired: true,
-    certificate_not_yet_valid: true,
-    certificate_wrong_name: true,
-    certificate_self_signed: true,
-    certificate_untrusted: true,
-    tls_protocol: true,
-    tls: true,
-    proxy: true,
-    bad_response: true,
-    forbidden: true,
-    interrupted: true,
-    withdrawn: true,
-    network: true,
-    body_gone: true,
-  }),
-)
+export const failureReason = named('FailureReason', (): z.ZodType<string> => z.enum(FAILURE_REASONS))
 
 const webhookId = () => z.string().regex(/^[A-Za-z0-9_-]{1,128}$/)
 
@@ -62,15 +40,8 @@ const deliveryMembers = () => ({
   status: z.string().nullable().describe('The status in the event. Null: its bytes are no longer kept or, in a list, are over 16 KiB.'),
   detailedStatus: z.string().nullable(),
   state: z.enum(DELIVERY_STATES),
-  reason: oneOfAll<NonNullable<ListedDelivery['reason']>>({
-    receiver_refused: true,
-    unreachable: true,
-    forbidden: true,
-    body_gone: true,
-    skipped: true,
-    endpoint_removed: true,
-    held_too_long: true,
-  })
+  reason: z
+    .enum(['receiver_refused', 'unreachable', 'forbidden', 'body_gone', 'skipped', 'endpoint_removed', 'held_too_long'])
     .nullable()
     .describe('Why the delivery was given up or cancelled.'),
   attemptCount: wholeNumber(),
@@ -99,3 +70,6 @@ export const inspectedDeliverySchema = named('InspectedDelivery', () =>
     attempts: z.array(attemptSchema()).describe('The most recent first.'),
   }),
 )
+
+export type DeliveryAnswer = AnswerOf<typeof deliverySchema>
+export type InspectedDeliveryAnswer = AnswerOf<typeof inspectedDeliverySchema>

@@ -4,7 +4,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { FeedPage } from '../../flow/delivery/feed-page.ts'
 import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
 import type { Log } from '../../flow/ports.ts'
-import { wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, wholeNumber } from '../server/answer-schemas.ts'
 import type { Authorize, HoldAccess } from '../server/authorize.ts'
 import { headerValues } from '../server/header-values.ts'
 import { leavingOf } from '../server/leaving.ts'
@@ -35,6 +35,14 @@ export interface EventsRoutePorts {
   readonly log: Log
 }
 
+const pageSchema = () =>
+  z.strictObject({
+    events: z.array(feedEventSchema()),
+    next: wholeNumber().describe('The `after` of the next page.'),
+  })
+
+export type FeedAnswer = AnswerOf<typeof pageSchema>
+
 export const EVENTS_ROUTES = [
   apiRoute({
     method: 'get',
@@ -50,10 +58,7 @@ export const EVENTS_ROUTES = [
       200: {
         description: 'The events after `after`',
         content: {
-          'application/json': z.strictObject({
-            events: z.array(feedEventSchema()),
-            next: wholeNumber().describe('The `after` of the next page.'),
-          }),
+          'application/json': pageSchema(),
           'text/event-stream': z.string().describe('`id` is the sequence, `data` the event as JSON; comments keep the connection open.'),
         },
       },

@@ -1,6 +1,6 @@
 import type { EnableOperator } from '../../flow/delivery/enable-operator.ts'
 import type { TestOperator } from '../../flow/delivery/test-operator.ts'
-import { jsonAnswer } from '../server/answer-schemas.ts'
+import { type AnswerOf, jsonAnswer } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -11,6 +11,8 @@ export interface OperatorRoutePorts {
   readonly testOperator: TestOperator
   readonly enableOperator: EnableOperator['enable']
 }
+
+export type TestAnswer = AnswerOf<typeof testSchema>
 
 /** The address that operator events are posted to. */
 export const OPERATOR_ROUTES = [

@@ -1,7 +1,9 @@
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
+import type { AnswerOf } from '../server/answer-schemas.ts'
 import { presentAnswerStart } from '../server/present.ts'
+import type { testSchema } from './endpoint-schemas.ts'
 
-export function presentTest(result: AttemptResult): object {
+export function presentTest(result: AttemptResult): AnswerOf<typeof testSchema> {
   return {
     result: result.kind,
     status: result.kind === 'failed' ? null : result.status,

@@ -1,10 +1,7 @@
 import { z } from 'zod'
-import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import { FAILURE_CODES } from '../../domain/polling/carrier-failure-words.ts'
-import type { RefusedBy } from '../../domain/polling/carrier-memory.ts'
-import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Upstream } from '../../flow/polling/upstream.ts'
-import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { instant, jsonAnswer, named, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -15,10 +12,9 @@ export interface UpstreamRoutePorts {
 
 export const unavailableReason = named('UnavailableReason', () => z.enum(FAILURE_CODES))
 
-export const credentialsState = () =>
-  oneOfAll<CarrierState['credentials']>({ unknown: true, obtained: true, accepted: true, refused: true })
+export const credentialsState = () => z.enum(['unknown', 'obtained', 'accepted', 'refused'])
 
-export const breakerState = () => oneOfAll<CarrierState['breaker']['state']>({ closed: true, open: true, probing: true })
+export const breakerState = () => z.enum(['closed', 'open', 'probing'])
 
 /** The schema for pushes that are not trusted yet. */
 export const pushProbation = () =>
@@ -34,7 +30,7 @@ export const pushProbation = () =>
     .nullable()
     .describe('Since when few pushes are lost, and when they will be trusted; null: they are trusted, too many are lost, or none come.')
 
-export const pushHealth = () => oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true })
+export const pushHealth = () => z.enum(['unknown', 'healthy', 'lossy', 'silent'])
 
 const upstreamSchema = named('Upstream', () =>
   z.strictObject({
@@ -45,7 +41,7 @@ const upstreamSchema = named('Upstream', () =>
     refusal: z
       .strictObject({
         at: instant().nullable().describe('Null: another replica was refused.'),
-        by: oneOfAll<RefusedBy>({ token_endpoint: true, status_api: true }).nullable().describe('Null: another replica was refused.'),
+        by: z.enum(['token_endpoint', 'status_api']).nullable().describe('Null: another replica was refused.'),
         retrySeconds: wholeNumber().describe('How long until the same password is tried again; another one is tried at once.'),
       })
       .nullable()

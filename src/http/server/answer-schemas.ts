@@ -9,6 +9,17 @@ export function named<Schema extends z.ZodType>(id: string, make: () => Schema):
   return () => (made ??= make().meta({ id }))
 }
 
+/** The type of an answer with this schema. */
+export type AnswerOf<Make extends () => z.ZodType> = Frozen<z.output<ReturnType<Make>>>
+
+type Frozen<Value> = Value extends readonly (infer Item)[]
+  ? readonly Frozen<Item>[]
+  : Value extends object
+    ? { readonly [Member in keyof Value]: Frozen<Value[Member]> }
+    : Value
+
+export type PageAnswer<Name extends string, Item> = Readonly<Record<Name, readonly Item[]>> & { readonly next: string | null }
+
 /** Makes a schema for the values of a type. If `values` lacks a value of the type, or has another value, the code does not compile. */
 export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>, more: readonly string[] = []) {
   return z.enum([...Object.keys(values), ...more])

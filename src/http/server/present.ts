@@ -11,7 +11,7 @@ export function presentCreated(ctx: Context, location: string, body: object): vo
 }
 
 /** Sends an answer of the relay's own API, which nobody may cache. */
-export function presentJson(ctx: Context, status: number, body: object): void {
+export function presentJson<Body extends object>(ctx: Context, status: number, body: Body): void {
   ctx.status = status
   ctx.body = JSON.stringify(body)
   ctx.set('Content-Type', 'application/json')
@@ -19,7 +19,7 @@ export function presentJson(ctx: Context, status: number, body: object): void {
 }
 
 /** Returns the members for the start of a receiver's answer. If it is not text, `answerStart` is null and `answerStartBase64` has the bytes. */
-export function presentAnswerStart(bytes: Uint8Array): object {
+export function presentAnswerStart(bytes: Uint8Array): { readonly answerStart: string | null; readonly answerStartBase64?: string } {
   const text = readText(bytes)
   return text === null ? { answerStart: null, answerStartBase64: Buffer.from(bytes).toString('base64') } : { answerStart: text }
 }
@@ -34,6 +34,8 @@ function readText(bytes: Uint8Array): string | null {
   }
 }
 
+export function presentInstant(atMs: number): string
+export function presentInstant(atMs: number | null): string | null
 export function presentInstant(atMs: number | null): string | null {
   return atMs === null ? null : new Date(atMs).toISOString()
 }
