@@ -1,17 +1,17 @@
-import { createCarrierApi } from './carrier-api.ts'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type Answer, type Call, callOf, errorAnswer, send } from './answer.ts'
+import { carrierPathOf, createCarrierApi } from './carrier-api.ts'
 import { controlAnswer } from './control-api.ts'
 import { changedFaults } from './faults.ts'
 import type { Sandbox, SandboxParcel } from './handle.ts'
 import { planWorld } from './hard-cases.ts'
-import { startHttp } from './http-server.ts'
 import { type SandboxOptions, type Settings, settingsOf, webhookUrlsOf } from './options.ts'
 import { type ParcelPlan, spanMs } from './parcel-plan.ts'
 import { createPusher, type Pusher } from './pusher.ts'
 import { orderedParcel, orderedScan } from './runtime-scan.ts'
-import { squeezed } from './squeeze.ts'
 import { type CallCounter, createCallCounter, pushStats } from './stats.ts'
 import { tallyWorld } from './tally.ts'
-import { createTimeline, type Timeline } from './timeline.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import { createWorld, type Step, stepsOf, type World } from './world.ts'
 
@@ -138,4 +138,145 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   })
   if (!settings.paused) timeline.start()
   return sandbox
+}
+
+interface HttpServer {
+  readonly url: string
+  /** Closes every connection, including those in use. */
+  stop(): Promise<void>
+}
+
+/** As in the relay. With Node's default of 5 s, a client on a busy machine may send on a connection that the server is closing. */
+const KEEP_ALIVE_MS = 72_000
+
+/** Serves `answer` and counts calls of the carrier's own paths. */
+async function startHttp(
+  { host, port }: { readonly host: string; readonly port: number },
+  calls: CallCounter,
+  answer: (call: Call) => Promise<Answer | null>,
+): Promise<HttpServer> {
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
+    const call = callOf(request)
+    answer(call)
+      .then((found) => found ?? errorAnswer(404, 'No such path'))
+      .catch(() => errorAnswer(500, 'The sandbox itself failed'))
+      .then((found) => {
+        const path = carrierPathOf(call.path)
+        if (path !== null) calls.count(path, found.status)
+        send(response, found)
+      })
+      .catch(() => response.destroy())
+  })
+  server.listen(port, host)
+  await once(server, 'listening')
+  const address = server.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    stop: async () => {
+      if (!server.listening) return
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+interface Squeeze {
+  /** A time in the plan. */
+  readonly fromMs: number
+  /** The time that replaces it. */
+  readonly toMs: number
+  /** How many times faster the plan runs: each distance from `fromMs` is divided by this factor. */
+  readonly factor: number
+}
+
+/** Moves a parcel's plan in time and speeds it up. Instants keep their order, and equal instants stay equal. */
+function squeezed(plan: ParcelPlan, { fromMs, toMs, factor }: Squeeze): ParcelPlan {
+  const moved = (ms: number): number => {
+    const atMs = toMs + Math.round((ms - fromMs) / factor)
+    // Avoid whole seconds, because a time without milliseconds counts as exact only to the second.
+    return atMs % 1000 === 0 ? atMs + 1 : atMs
+  }
+  const { scans, amendments, laterTrackingId } = plan
+  return {
+    ...plan,
+    scans: scans.map((scan) => ({ ...scan, atMs: moved(scan.atMs), publishedAtMs: moved(scan.publishedAtMs) })),
+    amendments: amendments.map((amendment) => ({ ...amendment, atMs: moved(amendment.atMs) })),
+    laterTrackingId: laterTrackingId === null ? null : { ...laterTrackingId, atMs: moved(laterTrackingId.atMs) },
+  }
+}
+
+const timerMsMax = 2_000_000_000
+
+interface TimelineOptions<Step> {
+  /** Oldest first. */
+  readonly steps: readonly Step[]
+  readonly startMs: number
+  readonly endMs: number
+  /** Simulated seconds per real second; 0: the clock moves only when advanced. */
+  readonly speed: number
+  /** Reads a real, monotonic clock, in milliseconds. */
+  readonly monotonicMs: () => number
+  readonly onStep: (step: Step) => void
+}
+
+/** The carrier's simulated clock. It runs from `startMs` to `endMs`, and calls `onStep` with each step at the step's time. */
+interface Timeline {
+  now(): number
+  finished(): boolean
+  /** Advances the clock by simulated milliseconds, and takes the steps that fall into this time. */
+  advance(byMs: number): void
+  /** Advances the clock to its end. */
+  finish(): void
+  start(): void
+  stop(): void
+}
+
+function createTimeline<Step extends { readonly atMs: number }>(options: TimelineOptions<Step>): Timeline {
+  const { steps, startMs, endMs, speed, monotonicMs, onStep } = options
+  let base = { simulatedMs: startMs, realMs: monotonicMs() }
+  let taken = 0
+  let running = false
+  let timer: NodeJS.Timeout | undefined
+
+  const now = (): number => Math.min(endMs, base.simulatedMs + (running ? (monotonicMs() - base.realMs) * speed : 0))
+
+  const takeDue = (): void => {
+    for (let step = steps[taken]; step !== undefined && step.atMs <= now(); step = steps[taken]) {
+      taken += 1
+      onStep(step)
+    }
+  }
+
+  const run = (): void => {
+    clearTimeout(timer)
+    takeDue()
+    const next = steps[taken]
+    if (!running || speed === 0 || next === undefined) return
+    timer = setTimeout(run, Math.min(timerMsMax, Math.max(1, Math.ceil((next.atMs - now()) / speed))))
+  }
+
+  const advance = (byMs: number): void => {
+    base = { simulatedMs: now() + byMs, realMs: monotonicMs() }
+    run()
+  }
+
+  return {
+    now,
+    finished: () => taken === steps.length,
+    advance,
+    finish: () => advance(endMs - now()),
+    start: () => {
+      base = { simulatedMs: now(), realMs: monotonicMs() }
+      running = true
+      run()
+    },
+    stop: () => {
+      base = { simulatedMs: now(), realMs: monotonicMs() }
+      running = false
+      clearTimeout(timer)
+    },
+  }
 }
