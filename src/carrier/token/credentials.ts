@@ -1,12 +1,11 @@
+import { randomBytes, scryptSync } from 'node:crypto'
 import type { CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal, RefusedBy } from '../../domain/polling/carrier-memory.ts'
 import type { TokenState } from '../../domain/polling/carrier-token.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import { remainingWaitMs } from '../budget/budget-saver.ts'
-import { CREDENTIAL_WAIT_MAX_MS, type CredentialGate, createCredentialGate } from './credential-gate.ts'
 import { type CredentialStanding, createCredentialStanding, type LastRefusal } from './credential-standing.ts'
-import { fingerprintPassword, hasFingerprint } from './password-fingerprint.ts'
 import type { NoToken } from './token-request.ts'
 
 /** Knows whether the carrier has refused the credentials, and decides whether a token may be requested now (DOMAIN 6.4). */
@@ -234,4 +233,103 @@ export function readPassword(password: () => string): string | null {
   } catch {
     return null
   }
+}
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+/** The waits after the first, second, third and fourth refused attempt in a row. After later attempts the wait is `REFUSED_WAIT_MAX_MS`. */
+const REFUSED_WAITS_MS: readonly number[] = [SECOND, MINUTE, 15 * MINUTE, 30 * MINUTE]
+const REFUSED_WAIT_MAX_MS = 60 * MINUTE
+const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
+
+/**
+ * The first wait after trouble that is no refusal of the credentials. It doubles with each further trouble, up to `TROUBLE_WAIT_MAX_MS`. During the
+ * wait no call requests a token.
+ */
+const TROUBLE_WAIT_MS = SECOND
+const TROUBLE_WAIT_MAX_MS = MINUTE
+
+type GateClosure = 'credentials' | 'trouble'
+
+/** Decides when the credentials may be tried again. All times are monotonic milliseconds. */
+interface CredentialGate {
+  /** Returns how many milliseconds remain until the next attempt may be made; 0: it may be made now. */
+  waitMs(nowMs: number): number
+  /** Counts an attempt that the token endpoint has accepted or refused. An attempt that ended in trouble is not counted here. */
+  tried(): void
+  /** Notes that the token endpoint or the status API has refused the last attempt. Closes the gate. */
+  refused(nowMs: number): void
+  /** Notes that the token endpoint was not reached or gave no usable answer. Closes the gate. `waitMs`: its `Retry-After`; null: none. */
+  troubled(nowMs: number, waitMs: number | null): void
+  /** Forgets earlier attempts, because a token worked or the credentials have changed. */
+  reset(): void
+  closedBy(nowMs: number): GateClosure | null
+  tries(): number
+  /** How many attempts in a row ended in trouble. */
+  troubles(): number
+}
+
+/** The attempts of an earlier run, or of another replica. */
+interface EarlierTries {
+  readonly tries: number
+  readonly troubles?: number
+  /** Why the gate was closed; absent: refused credentials. */
+  readonly closing?: GateClosure
+  /** When the next attempt may be made, monotonic milliseconds. */
+  readonly opensAtMs: number
+}
+
+/**
+ * Creates the gate. The wait depends on the number of attempts since a token last worked. It does not matter whether the token endpoint refused the
+ * password or the status API refused the token.
+ */
+function createCredentialGate(earlier: EarlierTries | null = null): CredentialGate {
+  let tries = earlier?.tries ?? 0
+  let troubles = earlier?.troubles ?? 0
+  let opensAtMs = earlier?.opensAtMs ?? Number.NEGATIVE_INFINITY
+  let closing: GateClosure = earlier === null ? 'trouble' : (earlier.closing ?? 'credentials')
+  return {
+    tries: () => tries,
+    troubles: () => troubles,
+    waitMs: (nowMs) => Math.max(0, opensAtMs - nowMs),
+    closedBy: (nowMs) => (opensAtMs > nowMs ? closing : null),
+    tried() {
+      tries += 1
+      troubles = 0
+    },
+    refused(nowMs) {
+      closing = 'credentials'
+      opensAtMs = nowMs + (REFUSED_WAITS_MS[Math.max(0, tries - 1)] ?? REFUSED_WAIT_MAX_MS)
+    },
+    troubled(nowMs, waitMs) {
+      closing = 'trouble'
+      opensAtMs = nowMs + (waitMs ?? Math.min(TROUBLE_WAIT_MAX_MS, TROUBLE_WAIT_MS * 2 ** troubles))
+      troubles = Math.min(troubles + 1, 10)
+    },
+    reset() {
+      tries = 0
+      troubles = 0
+      opensAtMs = Number.NEGATIVE_INFINITY
+    },
+  }
+}
+
+type Fingerprint = NonNullable<CredentialRefusal['mark']>
+
+/** Two bytes are enough to notice a changed password. They do not reveal the password, because many passwords have the same two bytes. */
+const DIGEST_BYTES = 2
+const SALT_BYTES = 16
+
+function fingerprintPassword(password: string): Fingerprint {
+  const salt = randomBytes(SALT_BYTES).toString('hex')
+  return { salt, digest: digestOf(password, salt) }
+}
+
+function hasFingerprint(password: string, { salt, digest }: Fingerprint): boolean {
+  return digestOf(password, salt) === digest
+}
+
+function digestOf(password: string, salt: string): string {
+  return scryptSync(password, salt, DIGEST_BYTES, { N: 4096 }).toString('hex')
 }
