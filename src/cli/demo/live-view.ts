@@ -1,9 +1,12 @@
 import { clearLine, moveCursor } from 'node:readline'
 import { styleText } from 'node:util'
-import type { Happening } from './happenings.ts'
-import { type Mark, type ParcelPicture, type Picture, totalsOf } from './picture.ts'
+import type { Sandbox, SandboxParcel } from '../../sandbox/handle.ts'
+import type { Happening, HappeningKind } from './happenings.ts'
+import { type Mark, type ParcelPicture, type Picture, pictureOf, totalsOf } from './picture.ts'
+import type { Shop } from './shop.ts'
+import type { Subscriber } from './subscriber.ts'
 import type { View } from './view.ts'
-import { presentHappening, presentReplicas, presentTotals } from './wording.ts'
+import { presentElision, presentHappening, presentReplicas, presentTotals } from './wording.ts'
 
 const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', missing: '○' }
 const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'
@@ -124,4 +127,68 @@ function coloured(line: string): string {
     .replace(/◆+/g, (marks) => styleText('yellow', marks))
     .replace(/○+/g, (marks) => styleText('red', marks))
     .replace(/✓|█+/g, (marks) => styleText('greenBright', marks))
+}
+
+/** How many happenings of each kind are printed. */
+const SHOWN_MAX = 4
+const TOTALS_EVERY_MS = 2000
+
+/** Creates the view for files and pipes. It prints the first few happenings of each kind and, at most every two seconds, changed totals. */
+export function createLineView(output: { write(text: string): unknown }, monotonicMs: () => number): View {
+  const counts = new Map<HappeningKind, number>()
+  let totals = ''
+  let totalsAtMs = Number.NEGATIVE_INFINITY
+  const line = (text: string) => void output.write(`${text}\n`)
+  return {
+    note: line,
+    end: line,
+    // Printed lines stay anyway, so there is nothing to pin.
+    pin: () => undefined,
+    show(picture, happenings) {
+      for (const happening of happenings) {
+        const count = (counts.get(happening.kind) ?? 0) + 1
+        counts.set(happening.kind, count)
+        if (count <= SHOWN_MAX) line(presentHappening(happening))
+        if (count === SHOWN_MAX) line(presentElision(happening.kind))
+      }
+      const now = [presentTotals(picture).join(' · '), ...presentReplicas(picture)].join('\n')
+      const { complete, parcels } = totalsOf(picture)
+      if (now === totals || (complete < parcels && monotonicMs() - totalsAtMs < TOTALS_EVERY_MS)) return
+      line(now)
+      totals = now
+      totalsAtMs = monotonicMs()
+    },
+  }
+}
+
+/** How many histories are requested at the same time. */
+const AT_ONCE = 10
+/** After this time the relay has polled every parcel once. */
+const FIRST_POLLS_MS = 7000
+
+/**
+ * Returns a function that takes a picture of the carrier's and the relay's state. It requests the histories that still differ from the carrier's.
+ * It requests none before the first polls, because a request for an unknown parcel makes the relay poll it.
+ */
+export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscriber: Pick<Subscriber, 'counts'>): () => Promise<Picture> {
+  const histories = new Map<string, string>()
+  const startedAtMs = performance.now()
+  const askFor = async ({ trackingNumber, answers }: SandboxParcel) => {
+    const found = await shop.histories(trackingNumber)
+    // If a replica's history differs from the carrier's, take the replica's, so that the parcel counts as incomplete.
+    const history = found.find((one) => one !== answers.en) ?? found[0] ?? null
+    if (history !== null) histories.set(trackingNumber, history)
+  }
+  return async () => {
+    const parcels = carrier.world.parcels()
+    const asksNow = performance.now() - startedAtMs > FIRST_POLLS_MS
+    const differing = asksNow ? parcels.filter(({ trackingNumber, answers }) => histories.get(trackingNumber) !== answers.en) : []
+    for (let from = 0; from < differing.length; from += AT_ONCE) await Promise.all(differing.slice(from, from + AT_ONCE).map(askFor))
+    return {
+      // `parcels` was read before the requests. An event that happened during them would look polled while its push is still on its way.
+      parcels: parcels.map((parcel) => pictureOf(parcel, histories.get(parcel.trackingNumber) ?? null)),
+      replicas: await shop.news(),
+      subscriber: subscriber.counts(),
+    }
+  }
 }

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { findPort } from '../../../src/cli/demo/ports.ts'
-import { setStage } from '../../../src/cli/demo/stage.ts'
+import { findPort, setStage } from '../../../src/cli/demo/stage.ts'
 
 const OPTIONS = { store: 'sqlite', freePorts: true, parcels: 1, seconds: 1, seed: 1, loss: 0, onTrouble: () => undefined } as const
 
