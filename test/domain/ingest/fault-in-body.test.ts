@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { QuarantineReason } from '../../../src/domain/history/observation.ts'
-import { type BodyFault, findFault, glimpseBody } from '../../../src/domain/ingest/fault-in-body.ts'
-import { outlineJson } from '../../../src/domain/ingest/json-outline.ts'
+import { type BodyFault, findFault, glimpseBody, outlineJson } from '../../../src/domain/ingest/fault-in-body.ts'
 import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
 
 const EVENT = { status: 'A', detailedStatus: 'B', location: 'Göteborg', eventTime: '2026-03-01T10:00:00Z', trackingIds: ['1001'] }

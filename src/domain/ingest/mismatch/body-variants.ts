@@ -1,7 +1,18 @@
 import { isUtf8 } from 'node:buffer'
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  constants,
+  deflateRawSync,
+  deflateSync,
+  gunzipSync,
+  gzipSync,
+  inflateRawSync,
+  inflateSync,
+  zstdDecompressSync,
+} from 'node:zlib'
 import { isObject, readJson } from '../../json-body.ts'
-import { compressions, decompressions } from './compressed-forms.ts'
-import { jsonSpellings } from './json-spellings.ts'
+import { EVENT_MEMBERS } from '../event-members.ts'
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
 /** A body that the sender may have signed although another body arrived. `causes`: what may have turned one into the other. */
@@ -129,4 +140,174 @@ function* reserialised(body: Uint8Array, causes: readonly MismatchCause[]): Gene
     yield { bytes: Buffer.from(text, 'utf8'), causes: [...causes, cause] }
     yield { bytes: Buffer.from(`${text}\n`, 'utf8'), causes: [...causes, cause, causeOf('body_trailing_newline')] }
   }
+}
+
+interface CompressedForm {
+  readonly bytes: Uint8Array
+  /** The name of the format. */
+  readonly how: string
+}
+
+/** Larger results are not tried, because even a small body could decompress to gigabytes. */
+const DECOMPRESSED_BYTES_MAX = 1024 * 1024
+/** Larger bodies are not compressed, because it would take too long. */
+const COMPRESSED_BYTES_MAX = 32 * 1024
+
+/** Tries the usual formats. Yields nothing if the body is not compressed. */
+function* decompressions(body: Uint8Array): Generator<CompressedForm, undefined> {
+  const bounds = { maxOutputLength: DECOMPRESSED_BYTES_MAX }
+  const formats = [
+    ['gzip', gunzipSync],
+    ['deflate', inflateSync],
+    ['deflate without a header', inflateRawSync],
+    ['brotli', brotliDecompressSync],
+    ['zstd', zstdDecompressSync],
+  ] as const
+  // It takes long to try all formats, so do not try a body that looks like JSON.
+  if (body[0] === 0x7b || body[0] === 0x5b) return
+  for (const [how, decompress] of formats) {
+    const bytes = orNull(() => decompress(body, bounds))
+    if (bytes !== null && bytes.length > 0) yield { bytes, how }
+  }
+}
+
+function orNull(decompress: () => Uint8Array): Uint8Array | null {
+  try {
+    return decompress()
+  } catch {
+    return null
+  }
+}
+
+/** Compressors write a code for the operating system into the header of gzip. These are Unix, unknown, FAT and NTFS. */
+const GZIP_SYSTEMS = [3, 255, 0, 10]
+const SYSTEM_AT = 9
+
+/** Compresses a body as the usual programs do. Other programs may produce other bytes. */
+function* compressions(body: Uint8Array): Generator<CompressedForm, undefined> {
+  if (body.length > COMPRESSED_BYTES_MAX) return
+  for (const level of [6, 9, 1]) {
+    const packed = gzipSync(body, { level })
+    for (const system of GZIP_SYSTEMS) {
+      const bytes = Buffer.from(packed)
+      bytes[SYSTEM_AT] = system
+      yield { bytes, how: 'gzip' }
+    }
+    yield { bytes: deflateSync(body, { level }), how: 'deflate' }
+    yield { bytes: deflateRawSync(body, { level }), how: 'deflate without a header' }
+  }
+  // Higher qualities take many milliseconds even for a small body, and servers do not use them.
+  for (const quality of [4, 5, 6])
+    yield { bytes: brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } }), how: 'brotli' }
+}
+
+/** A JSON text of a value. `how`: a description of its notation, for the explanation. */
+interface JsonSpelling {
+  readonly text: string
+  readonly how: string
+}
+
+interface Layout {
+  readonly how: string
+  readonly colon: string
+  readonly comma: string
+  /** The white space of one level of indentation; null: everything is on one line. */
+  readonly indent: string | null
+  readonly newline: string
+  /** Whether arrays stay on one line, as Jackson writes them: `[ 1, 2 ]`. */
+  readonly inlineArrays: boolean
+}
+
+const ONE_LINE = { indent: null, newline: '', inlineArrays: false } as const
+const INDENTED = { colon: ': ', comma: ',', newline: '\n', inlineArrays: false } as const
+const LAYOUTS: readonly Layout[] = [
+  { how: 'without white space', colon: ':', comma: ',', ...ONE_LINE },
+  { how: 'with a space after each colon and comma', colon: ': ', comma: ', ', ...ONE_LINE },
+  { how: 'indented by 2 spaces', indent: '  ', ...INDENTED },
+  { how: 'indented by 4 spaces', indent: '    ', ...INDENTED },
+  { how: 'indented by tabs', indent: '\t', ...INDENTED },
+  { how: 'indented by 2 spaces, with CRLF', indent: '  ', ...INDENTED, newline: '\r\n' },
+  { how: 'indented by 4 spaces, with CRLF', indent: '    ', ...INDENTED, newline: '\r\n' },
+  { how: 'indented, with a space before each colon', colon: ' : ', comma: ',', indent: '  ', newline: '\n', inlineArrays: true },
+]
+
+interface Escaping {
+  readonly how: string
+  readonly escape: (text: string) => string
+}
+
+const lower = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+const upper = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
+const slashes = (text: string) => text.replaceAll('/', '\\/')
+const ascii = (text: string) => text.replace(/[\u007f-\uffff]/g, lower)
+const ESCAPINGS: readonly Escaping[] = [
+  { how: '', escape: (text) => text },
+  { how: 'with \\u escapes in lower case', escape: ascii },
+  { how: 'with \\u escapes in upper case', escape: (text) => text.replace(/[\u007f-\uffff]/g, upper) },
+  { how: 'with \\/ for slashes', escape: slashes },
+  { how: 'with \\/ for slashes and \\u escapes', escape: (text) => slashes(ascii(text)) },
+  { how: 'with <, > and & escaped', escape: (text) => text.replace(/[<>&\u2028\u2029]/g, lower) },
+  {
+    how: 'with all characters escaped that HTML or ASCII lacks',
+    escape: (text) => text.replaceAll('\\"', '\\u0022').replace(/[&'+<>`\u007f-\uffff]/g, upper),
+  },
+]
+
+const DOCUMENTED: readonly string[] = [...EVENT_MEMBERS, 'value', 'languageCode']
+const rankOf = (name: string) => (DOCUMENTED.includes(name) ? DOCUMENTED.indexOf(name) : DOCUMENTED.length)
+
+interface Order {
+  readonly how: string
+  readonly sort: (names: readonly string[]) => readonly string[]
+}
+
+const ORDERS: readonly Order[] = [
+  { how: '', sort: (names) => names },
+  { how: 'with the members in the documented order', sort: (names) => names.toSorted((a, b) => rankOf(a) - rankOf(b)) },
+  { how: 'with the members in alphabetical order', sort: (names) => names.toSorted() },
+]
+
+/**
+ * Writes a JSON value in the notations of the usual libraries, the likelier ones first. It recurses, so the value must not nest deeper than
+ * `readJson` accepts.
+ */
+function* jsonSpellings(value: unknown): Generator<JsonSpelling, undefined> {
+  for (const order of ORDERS)
+    for (const escaping of ESCAPINGS)
+      for (const layout of LAYOUTS) {
+        const how = [layout.how, escaping.how, order.how].filter((part) => part !== '').join(', ')
+        yield { text: write(value, { layout, escaping, order }, ''), how }
+      }
+}
+
+interface Spelling {
+  readonly layout: Layout
+  readonly escaping: Escaping
+  readonly order: Order
+}
+
+function write(value: unknown, spelling: Spelling, indentation: string): string {
+  const { layout, escaping, order } = spelling
+  const text = (plain: unknown) => escaping.escape(JSON.stringify(plain) ?? 'null')
+  const inner = layout.indent === null ? '' : indentation + layout.indent
+  if (Array.isArray(value)) {
+    if (layout.inlineArrays) return value.length === 0 ? '[ ]' : `[ ${value.map((item) => write(item, spelling, indentation)).join(', ')} ]`
+    return enclose(
+      value.map((item) => write(item, spelling, inner)),
+      '[]',
+      layout,
+      indentation,
+    )
+  }
+  if (!isObject(value)) return text(value)
+  const members = order.sort(Object.keys(value)).map((name) => `${text(name)}${layout.colon}${write(value[name], spelling, inner)}`)
+  if (layout.inlineArrays && members.length === 0) return '{ }'
+  return enclose(members, '{}', layout, indentation)
+}
+
+function enclose(parts: readonly string[], brackets: string, { comma, indent, newline }: Layout, indentation: string): string {
+  const [open, close] = [brackets.charAt(0), brackets.charAt(1)]
+  if (indent === null || parts.length === 0) return open + parts.join(comma) + close
+  const start = `${newline}${indentation}${indent}`
+  return `${open}${start}${parts.join(`${comma}${start}`)}${newline}${indentation}${close}`
 }
