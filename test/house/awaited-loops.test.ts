@@ -15,7 +15,7 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/history/load-batch.tx.ts: tx.loadNeeds': 'groups of parcels to be joined; each group fills at most one parcel',
   'flow/polling/claim-polls.tx.ts: ports.store.transaction': 'transactions: each turn has a new one, and holds no lock of the one before',
   'flow/polling/reschedule-polls.tx.ts: ports.store.transaction': 'transactions: each turn has a new one',
-  'flow/polling/poll-priority.tx.ts: look': 'pages of parcels, at most LOOKS_MAX',
+  'flow/polling/claim-polls.tx.ts: look': 'pages of parcels, at most LOOKS_MAX',
   'flow/polling/watch-parcels.tx.ts: tx.saveEndpoint': 'endpoints, and only after the clock was put back',
   'flow/delivery/unnamed-endpoints.tx.ts: tx.removeEndpoint': 'endpoints that the config has not named for long, each once',
   'flow/delivery/unnamed-endpoints.tx.ts: tx.saveEndpoint': 'endpoints that the config no longer names, each once',

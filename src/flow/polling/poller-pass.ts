@@ -1,5 +1,4 @@
-import type { Relay } from '../relay.ts'
-import { type ClockRollbackPorts, createClockRollback } from './clock-rollback.ts'
+import type { Relay, Writes } from '../relay.ts'
 import type { SharedModel } from './shared-model.ts'
 
 export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clock'>, Pick<Relay, 'log'> {
@@ -54,5 +53,55 @@ export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | nu
       await ports.lookAtPushes()
       return result
     },
+  }
+}
+
+interface ClockRollbackPorts extends Pick<Relay, 'clock' | 'log'>, Writes<'shiftSchedule'> {
+  /** Called when the schedule was moved to earlier times, so that timers can be set again. */
+  readonly onShifted: () => void
+}
+
+/** Smaller corrections of a clock are normal and are ignored. */
+const JUMP_MIN_MS = 30_000
+/** One transaction moves this many parcels. */
+const BATCH = 500
+
+/**
+ * Moves the schedule back when the wall clock is put back, because polls and deliveries are planned in wall time and would come too late. The
+ * schedule stays if the clock is put forward. Many polls then become due at once, but the carrier's budget limits them.
+ *
+ * Call it before each pass of the poller, and also regularly, because deliveries depend on the clock, too. Calls at the same time share one
+ * check.
+ *
+ * @param lastSeenMs the last wall-clock time that the relay saw before it was restarted, epoch milliseconds; null: it never ran before.
+ */
+export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
+  let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
+  /** The rest of a shift that a failure of the store interrupted. The next call continues it. Null: none. */
+  let left: { readonly byMs: number; readonly sinceMs: number; readonly afterParcelId: number } | null = null
+
+  let running: Promise<void> | null = null
+
+  async function shift(): Promise<void> {
+    const now = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
+    const backMs = Math.round(now.monotonicMs - seen.monotonicMs - (now.wallMs - seen.wallMs))
+    if (backMs >= JUMP_MIN_MS && left === null) {
+      log.warn({ backMs }, 'the clock was put back: all polls and deliveries are moved back with it')
+      left = { byMs: backMs, sinceMs: Math.floor(now.wallMs - (now.monotonicMs - seen.monotonicMs)), afterParcelId: 0 }
+      seen = now
+    } else if (backMs < JUMP_MIN_MS) seen = now
+    while (left !== null) {
+      const { afterParcelId, ...jump }: { readonly byMs: number; readonly sinceMs: number; readonly afterParcelId: number } = left
+      const last = await write.shiftSchedule({ ...jump, nowMs: clock.now(), afterParcelId, limit: BATCH })
+      left = last === null ? null : { ...jump, afterParcelId: last }
+      if (left === null) onShifted()
+    }
+  }
+
+  return () => {
+    running ??= shift().finally(() => {
+      running = null
+    })
+    return running
   }
 }

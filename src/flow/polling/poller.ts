@@ -1,8 +1,7 @@
-import type { DuePoll } from '../../domain/polling/poll.ts'
+import type { DuePoll, MissedPush } from '../../domain/polling/poll.ts'
 import { createFailureLog } from '../failure-log.ts'
 import type { Part, Relay, Writes } from '../relay.ts'
 import type { ClaimAnswered } from './claim-answered.ts'
-import { createMissedPushLog } from './missed-push-log.ts'
 import type { PollsUnderWay } from './polls-under-way.ts'
 import type { Refresh } from './refresh.ts'
 
@@ -93,4 +92,37 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     due.forEach(start)
     return due.length === room ? 'busy' : await rest()
   }
+}
+
+const EVERY_MS = 60_000
+/** A line names this many parcels, enough to investigate. `relay_missed_pushes_total` counts all missed pushes. */
+const IDENTIFIERS_MAX = 5
+
+/**
+ * Logs missed pushes, at most one line per minute: their number, the longest time from an event to the poll that found it, and some of the
+ * parcels. Call it at every pass, even without missed pushes.
+ */
+export function createMissedPushLog({
+  log,
+  clock,
+}: Part<'clock', 'monotonic'> & Part<'log', 'info'>): (missed: readonly MissedPush[]) => void {
+  let waiting: readonly MissedPush[] = []
+  let count = 0
+  let loggedAtMs = Number.NEGATIVE_INFINITY
+
+  return (missed) => {
+    count += missed.length
+    waiting = [...waiting, ...missed].sort((a, b) => latenessOf(b) - latenessOf(a)).slice(0, IDENTIFIERS_MAX)
+    if (count === 0 || clock.monotonic() - loggedAtMs < EVERY_MS) return
+    loggedAtMs = clock.monotonic()
+    const identifiers = [...new Set(waiting.map(({ identifier }) => identifier))].filter((one) => one !== null)
+    const latestMs = Math.max(...waiting.map(latenessOf))
+    log.info({ count, identifiers, latestMs }, 'pushes were missed: polls found their entries')
+    count = 0
+    waiting = []
+  }
+}
+
+function latenessOf({ eventAtMs, foundAtMs }: MissedPush): number {
+  return foundAtMs - eventAtMs
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMissedPushLog } from '../../../src/flow/polling/missed-push-log.ts'
+import { createMissedPushLog } from '../../../src/flow/polling/poller.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
 test('missed pushes are logged once a minute, with their number and up to five identifiers', () => {
