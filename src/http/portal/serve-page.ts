@@ -1,21 +1,23 @@
 import type { Context } from 'koa'
-import type { Actor } from '../../domain/admin/operator-action.ts'
+import type { Actor, SentForm } from '../../domain/admin/operator-action.ts'
+import { type Glance, isInTrouble, isWarning, MANY_QUARANTINED, problemsOf } from '../../domain/admin/problems/verdict.ts'
+import { counted, countText } from '../../domain/amounts.ts'
+import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
+import { pushStanding } from '../../domain/polling/push-standing.ts'
 import type { GiveOnce } from '../../flow/admin/give-once.ts'
 import type { Overview } from '../../flow/admin/overview/overview.ts'
 import type { Log } from '../../flow/ports.ts'
 import type { AddressOf } from '../server/client-address.ts'
 import { proveConnection } from '../server/connection-slots.ts'
 import { EdgeError, noSuchAddress, statusOf } from '../server/errors.ts'
-import { answerOnce } from './answer-once.ts'
 import { fillForm } from './fill-form.ts'
 import { type Form, type FormField, NO_FORM, readForm } from './form.ts'
 import type { FormIds } from './form-ids.ts'
 import { html, type Markup } from './html.ts'
-import type { View } from './layout.ts'
+import type { Marks, View } from './layout.ts'
 import { keptOf } from './login/kept-request.ts'
 import { loginPage } from './login/login.page.ts'
-import { marksOf } from './marks.ts'
 import type { PageAnswer, PageRoute, Visit } from './page-route.ts'
 import type { FoundPage, PageTable } from './page-table.ts'
 import { present } from './present-page.ts'
@@ -145,4 +147,46 @@ function nothing(): never {
 
 function actorOf({ name, isFromProxy }: Person, address: string): Actor {
   return { kind: isFromProxy ? 'person' : 'app', name, address }
+}
+
+/** Answers a form. If it was sent before, its order is not carried out again. `path`: the address of the form. */
+async function answerOnce(
+  giveOnce: GiveOnce<PageAnswer>,
+  { sent, route, visit, path }: { readonly sent: SentForm; readonly route: PageRoute; readonly visit: Visit; readonly path: string },
+): Promise<PageAnswer> {
+  const { again = async () => ({ goTo: { path: path.replace(/\/[^/]+$/, '') } }) } = route
+  return await giveOnce(sent, {
+    give: () => route.answer(visit),
+    again: (former) => again(visit, former),
+    isRefused: (answer) => 'page' in answer && (answer.status ?? 200) >= 400,
+  })
+}
+
+/** Returns the words that the side bar shows next to each section with a problem, such as "2 problems". */
+export function marksOf(glance: Glance): Marks {
+  const { endpoints, counts, carrier, pushes } = glance
+  const problems = problemsOf(glance)
+  const isBad = problems.some((problem) => !isWarning(problem))
+  const failing = endpoints.filter((state) => conditionOf(state) === 'failing').length
+  const stopped = endpoints.filter((state) => isInTrouble(state)).length - failing
+  return {
+    ...(problems.length === 0 ? {} : { overview: [isBad ? 'bad' : 'warn', counted(problems.length, 'problem', 'problems')] }),
+    ...(failing > 0
+      ? { webhooks: ['bad', `${countText(failing)} failing`] }
+      : stopped > 0
+        ? { webhooks: ['bad', `${countText(stopped)} disabled`] }
+        : {}),
+    ...(counts.quarantined === 0
+      ? {}
+      : { inbox: [counts.quarantined < MANY_QUARANTINED ? 'warn' : 'bad', `${countText(counts.quarantined)} quarantined`] }),
+    ...(carrier.credentials === 'refused'
+      ? { carrier: ['bad', 'refused'] }
+      : carrier.breaker.state !== 'closed'
+        ? { carrier: ['bad', 'failing'] }
+        : pushes.health === 'silent'
+          ? { carrier: ['bad', 'silent'] }
+          : pushStanding(pushes) === 'lossy'
+            ? { carrier: ['warn', 'lossy'] }
+            : {}),
+  }
 }

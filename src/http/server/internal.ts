@@ -7,8 +7,8 @@ import { createShowDocs, type DocsOptions } from '../portal/docs/docs.ts'
 import { createPortal, type PortalOptions } from '../portal/portal.ts'
 import { createInternalRouter, type InternalPorts } from '../routes.ts'
 import { createAuthorize, createHoldAccess } from './authorize.ts'
+import { EdgeError } from './errors.ts'
 import { type AppOptions, createListener } from './listener.ts'
-import { methodNotAllowed } from './method-not-allowed.ts'
 
 export interface InternalOptions
   extends AppOptions,
@@ -45,4 +45,22 @@ export function createInternalListener(options: InternalOptions): RequestListene
 const continueAlways: Middleware = async (ctx, next) => {
   if (ctx.get('Expect').toLowerCase() === '100-continue') ctx.res.writeContinue()
   await next()
+}
+
+/** Runs after the routers. If the path of a request exists only with other methods, throws `method_not_allowed`, even for OPTIONS or TRACE. */
+function methodNotAllowed(): Middleware {
+  return async (ctx, next) => {
+    const matched: unknown = ctx.matched
+    const allowed = Array.isArray(matched) ? matched.flatMap(methodsOf) : []
+    if (allowed.length > 0 && !allowed.includes(ctx.method)) {
+      const allow = [...new Set(allowed)].sort().join(', ')
+      throw new EdgeError('method_not_allowed', `Allowed here: ${allow}.`, { allow })
+    }
+    await next()
+  }
+}
+
+function methodsOf(layer: unknown): readonly string[] {
+  if (typeof layer !== 'object' || layer === null || !('methods' in layer) || !Array.isArray(layer.methods)) return []
+  return layer.methods.filter((method) => typeof method === 'string')
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Glance } from '../../../src/domain/admin/problems/verdict.ts'
-import { marksOf } from '../../../src/http/portal/marks.ts'
+import { marksOf } from '../../../src/http/portal/serve-page.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
 const fine: Glance = WELL

@@ -4,7 +4,7 @@ import type { Problem, Situation } from '../../../src/domain/admin/problems/verd
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { Past } from '../../../src/flow/admin/overview/overview.ts'
 import { charactersOf } from '../../../src/http/portal/html.ts'
-import { problemSections } from '../../../src/http/portal/overview/problem-cards.ts'
+import { problemSections } from '../../../src/http/portal/overview/overview.page.ts'
 import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { explainPlainly } from '../../support/portal/plain-explanation.ts'
 import { WELL } from '../../support/portal/situation.ts'

@@ -1,9 +1,9 @@
 import type Router from '@koa/router'
 import type { Context } from 'koa'
+import type { Shown } from '../../../flow/admin/overview/live-look.ts'
 import { proveConnection } from '../../server/connection-slots.ts'
-import type { Sessions } from '../session.ts'
+import type { Person, Sessions } from '../session.ts'
 import type { LiveStreams } from './live-streams.ts'
-import { shownOn } from './shown-on.ts'
 
 export interface LiveOptions {
   readonly live: LiveStreams
@@ -36,4 +36,14 @@ export function addLive(router: Router, { live, sessions, settings }: LiveOption
     // The stream has written the answer itself.
     ctx.respond = false
   })
+}
+
+/** Returns which data the page at `path` keeps up to date. `other`: only the side bar. */
+function shownOn(path: string, { scope }: Pick<Person, 'scope'>): Shown {
+  if (path === '/') return { kind: 'overview' }
+  if (path === '/jobs' && scope === 'admin') return { kind: 'jobs' }
+  const [, section, id = ''] = /^\/(parcels|webhooks)\/([a-z0-9]{1,40})$/i.exec(path) ?? []
+  if (section === 'parcels') return { kind: 'parcel', identifier: id.toUpperCase() }
+  if (section === 'webhooks' && scope === 'admin') return { kind: 'endpoint', id }
+  return { kind: 'other' }
 }

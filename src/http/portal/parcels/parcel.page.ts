@@ -2,17 +2,17 @@ import { countText } from '../../../domain/amounts.ts'
 import type { Entry } from '../../../domain/history/history.ts'
 import { pickText } from '../../../domain/history/pull-response.ts'
 import { receivedText } from '../../../domain/received-text.ts'
+import { compareBytes } from '../../../domain/text.ts'
 import type { ErasureReport } from '../../../flow/admin/erasure/manage-erasures.ts'
 import type { ExplainedParcel } from '../../../flow/admin/parcels/parcel-queries.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark } from '../parts.ts'
-import { fullTime, relativeTime, timeInSentence } from '../times.ts'
-import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
+import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark, table } from '../parts.ts'
+import { fullTime, relativeTime, timeInLine, timeInSentence } from '../times.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
-import { timeline } from './timeline.ts'
+import { textIn, timeline, whatHappened } from './timeline.ts'
 
 /** The message on the page: why asking the carrier brought no news. Null: no message. */
 export type ParcelSaid = 'unknown' | 'unavailable' | null
@@ -175,4 +175,40 @@ ${headline({
 })}
 ${facts(rows)}`
   return renderPage(visit, { title: 'Erased · Parcels', section: 'parcels', person: visit.person, main })
+}
+
+/** The most tabs for languages. The carrier may use many languages, and more tabs would push the history out of sight. */
+const VIEWS_MAX = 8
+const NAMES = new Intl.DisplayNames('en', { type: 'language' })
+
+/** Returns the languages, as tags, in which entries have texts for consumers. */
+function consumerViews(entries: readonly Entry[]): readonly string[] {
+  const languages = entries.filter(({ displayToConsumer }) => displayToConsumer).flatMap(({ texts }) => Object.keys(texts))
+  return [...new Set(languages)].toSorted(compareBytes).slice(0, VIEWS_MAX)
+}
+
+/** Returns the English name of a language, or its tag if the language has no name. */
+function languageName(tag: string): string {
+  try {
+    return NAMES.of(tag) ?? tag
+  } catch {
+    return tag
+  }
+}
+
+/** Shows the entries as an app shows them to a consumer who reads `language`. If an entry has no text in `language`, shows another language. */
+function consumerTable(entries: readonly Entry[], language: string, nowMs: number): Markup {
+  const visible = entries.filter(({ displayToConsumer }) => displayToConsumer)
+  return table({
+    label: `What a consumer sees, newest first`,
+    columns: [{ title: 'Happened', isTime: true }, { title: 'Status' }, { title: 'Text' }],
+    rows: visible.map((entry, at) => {
+      const picked = pickText(entry, 'consumer', [language])
+      return [
+        timeInLine(entry.atMs, visible[at - 1]?.atMs ?? null, nowMs),
+        whatHappened(entry),
+        picked === null || picked.text === null ? html`<span class="dim">no text</span>` : textIn(picked.language, picked.text),
+      ]
+    }),
+  })
 }
