@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDeadlineList, type DeadlineEntry } from '../../src/outbound/deadline-list.ts'
+import { createDeadlineList, type DeadlineEntry } from '../../src/outbound/sender.ts'
 
 const TIMEOUT_MS = 1000
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { connectStaggered, STAGGER_MS, type StartAttempt } from '../../src/outbound/staggered-connect.ts'
+import { connectStaggered, STAGGER_MS, type StartAttempt } from '../../src/outbound/guarded-connector.ts'
 import { openServerSocket } from '../../src/store/postgres/server-socket.ts'
 import { closeOpened, connect, goodBody, json } from '../carrier/carrier-double.ts'
 import { openSilentPort, SILENT_ADDRESS } from '../support/network/silent-address.ts'
