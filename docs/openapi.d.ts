@@ -2467,6 +2467,7 @@ export interface components {
                 lastCheckAt: string | null;
                 /** @description When a push or poll last reported on the parcel. */
                 heardAt: string | null;
+                /** @description How many polls in a row have failed; 0: the carrier has answered the last one. */
                 failures: number;
                 /** @description Why the parcel is not polled; null: it is polled. */
                 stopped: ("delivered" | "stale" | "unknown" | "unwatched") | null;
@@ -2519,6 +2520,7 @@ export interface components {
                 lastCheckAt: string | null;
                 /** @description When a push or poll last reported on the parcel. */
                 heardAt: string | null;
+                /** @description How many polls in a row have failed; 0: the carrier has answered the last one. */
                 failures: number;
                 /** @description Why the parcel is not polled; null: it is polled. */
                 stopped: ("delivered" | "stale" | "unknown" | "unwatched") | null;
@@ -6642,4 +6644,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 c0bbde6d006a48129596cbb5a03ed300e69a935d60ba3cb540243db4e3997f42
+// Made of docs/openapi.json with the SHA-256 18ec79f230515c8499ed9c42271c4d60050d6421eeba718284e5c6e6d325147c

@@ -3,6 +3,7 @@ import { counted, countText } from '../domain/amounts.ts'
 import { QUARANTINE_REASONS } from '../domain/history/observation.ts'
 import { reasonText } from '../domain/ingest/quarantine-words.ts'
 import type { ListedPushAnswer, PushAnswer, ReprocessedAnswer } from '../http/admin/inbox.routes.ts'
+import type { OverviewAnswer } from '../http/admin/overview.routes.ts'
 import type { RefusalAnswer } from '../http/admin/refusals.routes.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'
@@ -33,7 +34,7 @@ export function inboxCommand(): Command {
     .argument('[ids...]')
     .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
     .option('--parcel <identifier>', 'only those about this parcel')
-    .option('--refused', 'list instead the last pushes whose signature did not match, and why')
+    .option('--refused', 'list instead the last pushes whose signature did not match, and why; says how many others were refused')
     .addOption(new Option('--reason <reason>', 'only those that are, or were, in quarantine for this reason').choices(QUARANTINE_REASONS))
     .option('--reprocess', 'reprocess the pushes named, or all in --state')
     .option('--refresh', 'ask the carrier about each parcel named by a push in --state (quarantined); costs calls from the budget')
@@ -78,12 +79,26 @@ async function list(ask: AskRelay, { state, parcel, reason, limit, ...options }:
 const LISTS_FEW = 'The relay examines and lists at most one refused push per second; parcel-relay status counts them all.\n'
 
 async function listRefused(ask: AskRelay, { limit, ...options }: InboxOptions): Promise<void> {
+  const others = options.json === true ? '' : await otherRefusals(ask)
   await printList<RefusalAnswer>(ask, { path: '/relay/refusals', name: 'refusals', limit, query: {} }, options, (refusals) =>
     refusals.length === 0
-      ? 'No push was refused for its signature.\n'
-      : `${table(['received', 'from', 'bytes', 'why'], refusals.map(refusedRowOf))}${LISTS_FEW}`,
+      ? `No push was refused for its signature.\n${others}`
+      : `${table(['received', 'from', 'bytes', 'why'], refusals.map(refusedRowOf))}${others}${LISTS_FEW}`,
   )
 }
+
+/** Pushes that were refused with 503 are not in the list, and whoever looks for refused pushes must not think that there are none. */
+async function otherRefusals(ask: AskRelay): Promise<string> {
+  const answer = await ask<OverviewAnswer>('GET', '/relay/overview')
+  const spells = answer.ok ? answer.body.pushes.refused : []
+  const count = spells.reduce((sum, { cause, count: more }) => sum + (UNAVAILABLE.includes(cause) ? more : 0), 0)
+  if (count === 0) return ''
+  const times = counted(count, 'more request was', 'more requests were')
+  return `In the last day ${times} answered with 503 and not kept: parcel-relay status says when, and whether they have come again.\n`
+}
+
+/** The causes of an answer 503. */
+const UNAVAILABLE = ['not_stored', 'overload']
 
 function refusedRowOf({ at, address, body, causes }: RefusalAnswer): readonly Cell[] {
   const why = causes.map(({ explanation }) => explanation)

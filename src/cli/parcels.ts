@@ -54,6 +54,11 @@ function firstOf([first, ...more]: readonly string[]): string | null {
   return first === undefined ? null : `${first}${more.length === 0 ? '' : ` +${more.length}`}`
 }
 
+/** After an outage of the carrier, this shows which parcels it has kept waiting. */
+function failedPolls({ failures }: ListedParcelAnswer['cadence']): string {
+  return failures > 0 ? `, after ${counted(failures, 'failed poll', 'failed polls')}` : ''
+}
+
 function present(parcels: readonly ListedParcelAnswer[]): string {
   return table(
     ['tracking number', 'tracking id', 'status', 'last seen', 'next check'],
@@ -64,7 +69,7 @@ function present(parcels: readonly ListedParcelAnswer[]): string {
         firstOf(identifiers.filter((one) => !trackingNumbers.includes(one))) ?? '',
         status ?? '',
         seen === '' ? 'never' : `${seen} ago`,
-        cadence.nextCheckAt === null ? (cadence.stopped ?? 'not watched') : until(cadence.nextCheckAt),
+        cadence.nextCheckAt === null ? (cadence.stopped ?? 'not watched') : `${until(cadence.nextCheckAt)}${failedPolls(cadence)}`,
       ]
     }),
   )

@@ -57,7 +57,7 @@ export interface MetricsPorts {
   /** Counts the encrypted secrets in the store. `upToDate`: encrypted with the first at-rest key. `outdated`: with another key. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   readonly restores: () => readonly RestoreRecord[]
-  /** How many backups have failed since the relay was started, and how many scheduled ones were skipped because another was being made. */
+  /** How many backups have failed since the relay was started, and how many scheduled ones were skipped because another was being made, or the store was being moved. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly skipped: number; readonly nowMs: number }
   readonly retention: () => Promise<RetentionState>
   /** `id`: the id of this replica. */
@@ -305,7 +305,7 @@ function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): 
   const failures = new Counter({ name: 'relay_backup_failures_total', help: 'Backups that could not be made.', registers })
   const skipped = new Counter({
     name: 'relay_backups_skipped_total',
-    help: 'Scheduled backups that were skipped because another was being made.',
+    help: 'Scheduled backups that were skipped because another was being made, or the store was being moved.',
     registers,
   })
   let counted = { failures: 0, skipped: 0 }

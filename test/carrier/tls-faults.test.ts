@@ -87,7 +87,7 @@ testWith('openssl').for(FAULTS)('%s: deliveries, checks and the carrier name it 
   const notes = await createReadiness({ ...READY, carrier }).read()
   expect(notes).toMatchObject({ notes: { upstream: { state: fault, lastFailure: fault } } })
   expect(await createUpstream({ ...UPSTREAM, carrier }).read()).toMatchObject({ lastFailure: { reason: fault } })
-  const [login] = [await carrierProbe(carrier, { language: 'en', known: async () => null }).look()].flat()
+  const [login] = [await carrierProbe(carrier, { language: 'en', known: async () => null, loginSetting: 'upstream.baseUrl' }).look()].flat()
   expect(login?.message).toContain(tlsMeaning(fault, 'the carrier'))
 })
 

@@ -3,6 +3,7 @@ import { startWorld } from '../faults/world.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { commandsOf } from '../support/relay/run-command.ts'
+import { changeStoredRows } from '../support/store/stored-rows.ts'
 
 async function start() {
   const world = await startWorld()
@@ -40,8 +41,13 @@ test('an operator’s refresh of an erased identifier causes no call', async () 
 })
 
 test('inbox lists pushes whose signature did not match, and why', async () => {
-  const { run, publicUrl } = await start()
+  const { run, publicUrl, databasePath } = await start()
   expect((await run('inbox', '--refused')).stdout).toBe('No push was refused for its signature.\n')
+  const refused = 'insert into refused_pushes (process, cause, from_ms, until_ms, count) values (?, ?, ?, ?, ?)'
+  await changeStoredRows(databasePath, refused, 'another', 'not_stored', Date.now(), Date.now(), 12)
+  expect((await run('inbox', '--refused')).stdout).toBe(
+    'No push was refused for its signature.\nIn the last day 12 more requests were answered with 503 and not kept: parcel-relay status says when, and whether they have come again.\n',
+  )
   const answer = await fetch(`${publicUrl}/webhooks/status`, {
     method: 'POST',
     body: 'body',

@@ -12,6 +12,8 @@ import { NO_CARRIER } from '../support/runner/constants.ts'
 const ofFile = relayOfFile(NO_CARRIER, { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 const own = idsOfTest()
 
+const rowIn = (page: string, name: string) => new RegExp(`<dt>${name}</dt><dd>([^<]*)`).exec(page)?.[1]
+
 const loggedIn = () => loggedInAt(ofFile().internalUrl)
 const addWebhook = (url = 'http://127.0.0.1:9/hook') => endpointOfTest(ofFile(), { name: own('till'), url })
 
@@ -90,10 +92,13 @@ test('a webhook that is removed and a parcel that is erased by two presses show 
   const parcel = own('1001')
   await push(ofFile().publicUrl, pushBody({ trackingIds: [parcel] }))
   const erasure = { ...formIn((await visitor.get(`/parcels/${parcel}`)).text, `/parcels/${parcel}/erase`), confirm: parcel }
-  for (let press = 0; press < 2; press++) {
-    const { status, text } = await visitor.post(`/parcels/${parcel}/erase`, erasure)
+  const presses = [await visitor.post(`/parcels/${parcel}/erase`, erasure), await visitor.post(`/parcels/${parcel}/erase`, erasure)]
+  for (const { status, text } of presses) {
     expect([status, text.includes('The parcel is erased')]).toEqual([200, true])
+    // Both show what the order has removed.
+    for (const row of ['Parcels', 'Identifiers', 'Pushes', 'Entries reported']) expect([row, rowIn(text, row)]).toEqual([row, '1'])
   }
+  expect(rowIn(presses[1]?.text ?? '', 'Unrecorded pushes and other records that named it')).toBe('counted when the form was sent first')
 })
 
 test('an erasure clears what is kept of sent forms, which still do nothing twice', async () => {

@@ -28,12 +28,18 @@ const name = (text: string): Word => ({ kind: 'name', text })
 const time = (text: string): Word => ({ kind: 'time', text })
 const ofEndpoint = (of: Reader) => `/webhooks/${encodeURIComponent(of('endpoint.id'))}`
 
-function tellDisk(of: Reader): string {
+function tellDiskFull(of: Reader): string {
+  const [free, least] = [bytesText(Number(of('freeBytes'))), bytesText(Number(of('freeBytesMin')))]
+  return `The store’s disk is full: pushes are refused and nothing is polled; apps are still served. ${free} are free, ${least} are needed`
+}
+
+/** A disk may fill so fast that it is full at once. Then both events are sent. */
+function tellDiskLow(of: Reader): string {
   const room = { freeBytes: Number(of('freeBytes')), freeBytesMin: Number(of('freeBytesMin')) }
   const [free, least] = [bytesText(room.freeBytes), bytesText(room.freeBytesMin)]
   return isDiskFull(room)
-    ? `The store’s disk is full: pushes are refused. ${free} are free, ${least} are needed`
-    : `The store’s disk is nearly full: ${free} are free. Below ${least} pushes are refused`
+    ? `The store’s disk runs out of room: ${free} are free. That is too little to take pushes, of which an event of its own tells; this one ends later, once there is room to spare`
+    : `The store’s disk is nearly full: ${free} are free. The relay does all its work until less than ${least} are free, and then refuses pushes`
 }
 
 const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
@@ -102,7 +108,16 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       time(of('since')),
     ],
   },
-  carrier_recovered: { kind: 'ok', state: 'carrier recovered', page: '/carrier', tell: () => ['The carrier answers again'] },
+  carrier_recovered: {
+    kind: 'ok',
+    state: 'carrier recovered',
+    page: '/carrier',
+    tell: (of) => [
+      'The carrier answers again; it had not since ',
+      time(of('since')),
+      '. Polls that waited are made now. Which ones failed meanwhile, and when they are made again: parcel-relay parcels',
+    ],
+  },
   pushes_silent: {
     kind: 'bad',
     state: 'pushes silent',
@@ -133,8 +148,8 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     page: '/inbox',
     tell: () => ['Pushes are understood again. The ones in quarantine still wait for you'],
   },
-  disk_low: { kind: 'warn', state: 'disk low', page: '/', tell: (of) => [tellDisk(of)] },
-  disk_full: { kind: 'bad', state: 'disk full', page: '/', tell: (of) => [tellDisk(of)] },
+  disk_low: { kind: 'warn', state: 'disk low', page: '/', tell: (of) => [tellDiskLow(of)] },
+  disk_full: { kind: 'bad', state: 'disk full', page: '/', tell: (of) => [tellDiskFull(of)] },
   disk_usable: {
     kind: 'ok',
     state: 'pushes taken',

@@ -15,9 +15,11 @@ export interface RefusedPushes {
   readonly untilMs: number
   /** Absent unless the cause is `not_stored`: for other causes, the relay cannot know whether a request is a repeated push. */
   readonly comeback?: Comeback
+  /** If it is joined from several that do not overlap, such as disks that filled one after the other: how many, and when the last one began. */
+  readonly parts?: { readonly count: number; readonly lastFromMs: number }
 }
 
-/** A spell, as it is stored. Each process stores its own spells, so that no process overwrites another one's. */
+/** A spell, as it is stored, never with `parts`. Each process stores its own spells, so that no process overwrites another one's. */
 export interface StoredRefused extends RefusedPushes {
   /** The random name of the process. */
   readonly process: string
@@ -136,7 +138,9 @@ function isShown({ untilMs }: Pick<RefusedPushes, 'untilMs'>, nowMs: number): bo
 
 function joinOf(before: RefusedPushes, spell: RefusedPushes): Omit<RefusedPushes, 'cause' | 'fromMs'> {
   const [one, other] = [before.comeback, spell.comeback]
+  const parts = { count: (before.parts?.count ?? 1) + 1, lastFromMs: spell.fromMs }
   return {
+    ...(spell.cause === 'not_stored' && spell.fromMs > before.untilMs ? { parts } : {}),
     count: before.count + spell.count,
     untilMs: Math.max(before.untilMs, spell.untilMs),
     ...(one === undefined || other === undefined

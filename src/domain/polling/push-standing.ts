@@ -18,7 +18,8 @@ export function pushStanding({ health, lastPushAtMs, probation, newest }: PushCh
   return health === 'healthy' ? 'healthy' : 'too_early'
 }
 
-export function pushEvidence(view: PushChannelView, nowMs: number): readonly Word[] {
+/** `arePolled` false: no poll is answered, so no loss can be noticed. */
+export function pushEvidence(view: PushChannelView, nowMs: number, arePolled: boolean): readonly Word[] {
   const { loss, missedSincePush, newest } = view
   const last = lastPushWords(view, nowMs)
   const sinceMs = noPushSinceMs(view)
@@ -31,9 +32,9 @@ export function pushEvidence(view: PushChannelView, nowMs: number): readonly Wor
     case 'healthy':
       return [...last, ...fewLostWords(view), ...misread]
     case 'resumed':
-      return [...resumedWords(view, nowMs), ...misread]
+      return [...(arePolled ? resumedWords(view, nowMs) : UNNOTICED), ...misread]
     case 'lossy':
-      return [...last, ` By estimate, ${percentText(loss)} are lost.`, ...misread]
+      return [...last, ` By estimate, ${percentText(loss)} ${arePolled ? 'are' : 'were'} lost.`, ...misread]
     case 'not_understood':
       return misreadWords(view, nowMs)
     case 'silent':
@@ -67,6 +68,11 @@ function fewLostWords({ loss, missed: { lastFoundAtMs } }: PushChannelView): rea
     ` By estimate, ${percentText(loss)} are lost, and polls find their entries; above ${percentText(LOSSY_ABOVE)} pushes count as lossy.`,
   ]
 }
+
+/** Without polls the estimate falls with every push, whatever is lost. */
+const UNNOTICED = [
+  'By estimate, too many pushes were lost or not understood. Whether they still are is not known while no poll is answered.',
+]
 
 function percentText(share: number): string {
   return `${Math.round(share * 100)} %`

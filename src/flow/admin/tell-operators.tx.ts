@@ -116,7 +116,7 @@ async function tellWhetherUnderstood(tx: QuarantineTx, hasQuarantined: boolean, 
   const event = tellUnderstood(known, await tx.listNewestPushes(NEWEST_PUSHES))
   if (event === null) return 0
   if (event.event === 'pushes_understood') await tx.endTrouble(NOT_UNDERSTOOD)
-  else await tx.saveTrouble({ subject: NOT_UNDERSTOOD, sinceMs: nowMs, count: 0 })
+  else await tx.saveTrouble({ subject: NOT_UNDERSTOOD, sinceMs: 'since' in event ? Date.parse(event.since) : nowMs, count: 0 })
   await recordOperatorEvent(tx, event, nowMs)
   return 1
 }

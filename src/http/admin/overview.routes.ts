@@ -3,7 +3,7 @@ import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
 import { CONCERN_KINDS } from '../../domain/admin/problems/concern.ts'
 import { explainProblem } from '../../domain/admin/problems/explain-problem.ts'
 import { headlineOf } from '../../domain/admin/problems/headline.ts'
-import { isWarning, type Problem, problemsOf, type Situation } from '../../domain/admin/problems/verdict.ts'
+import { doPollsReplacePushes, isWarning, type Problem, problemsOf, type Situation } from '../../domain/admin/problems/verdict.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import { carrierStanding } from '../../domain/polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../../domain/polling/push-standing.ts'
@@ -177,7 +177,7 @@ function presentOverview(situation: Situation, nowMs: number): OverviewAnswer {
     pushes: {
       health: pushes.health,
       standing: pushStanding(pushes),
-      evidence: plainText(pushEvidence(pushes, nowMs)),
+      evidence: plainText(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation))),
       lastPushAt: presentInstant(pushes.lastPushAtMs),
       probation:
         pushes.probation === null

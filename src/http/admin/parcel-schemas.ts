@@ -13,7 +13,7 @@ const parcelMembers = <More extends z.core.$ZodLooseShape>(more: More) => ({
     nextCheckAt: instant().nullable(),
     lastCheckAt: instant().nullable(),
     heardAt: instant().nullable().describe('When a push or poll last reported on the parcel.'),
-    failures: wholeNumber(),
+    failures: wholeNumber().describe('How many polls in a row have failed; 0: the carrier has answered the last one.'),
     stopped: z.enum(STOPPED_REASONS).nullable().describe('Why the parcel is not polled; null: it is polled.'),
     ...more,
   }),

@@ -21,6 +21,7 @@ const MEANT: readonly Meant[] = [
   { words: 'parcel-relay backup\\b(?: NAME)?', page: (to) => [to`/backups`, 'Backups'] },
   { words: 'parcel-relay prune\\b(?! --compact)', page: (to) => [to`/retention`, 'Retention'] },
   { words: 'parcel-relay inbox --refused', page: (to) => [to`/inbox/refusals`, 'Refused pushes'] },
+  { words: 'parcel-relay parcels\\b', page: (to) => [to`/parcels`, 'Parcels'], scope: 'status' },
   // Refreshing what pushes name takes many requests, which only the command makes.
   { words: 'parcel-relay inbox --refresh', page: null },
   { words: 'parcel-relay inbox\\b(?: --(?:state \\w+|dismiss|reprocess))*', page: (to) => [to`/inbox`, 'Inbox'] },

@@ -13,8 +13,17 @@ export interface CarrierProbeOptions {
   readonly language: string
   /** Returns a parcel that the carrier has answered before; null: none is known. */
   readonly known: () => Promise<string | null>
+  /** The setting that says where the carrier issues tokens. */
+  readonly loginSetting: LoginSetting
   /** A text to add to the line of the login. */
   readonly note?: string
+}
+
+type LoginSetting = 'upstream.authUrl' | 'upstream.baseUrl'
+
+/** Returns the setting that is in force: without `authUrl`, tokens are asked for below `baseUrl`. */
+export function loginSettingOf({ authUrl, baseUrl }: { readonly authUrl: string; readonly baseUrl: string }): LoginSetting {
+  return authUrl === `${baseUrl}/auth/token` ? 'upstream.baseUrl' : 'upstream.authUrl'
 }
 
 /**
@@ -23,14 +32,14 @@ export interface CarrierProbeOptions {
  */
 export function carrierProbe(
   carrier: Pick<RemoteCarrier, 'logIn' | 'tryQuestion' | 'state' | 'aheadMs'>,
-  { language, known, note = '' }: CarrierProbeOptions,
+  { language, known, loginSetting, note = '' }: CarrierProbeOptions,
 ): Probe {
   return {
     name: 'credentials',
     subject: null,
     async look() {
       const failure = await carrier.logIn()
-      const login = failure === null ? ok(`The carrier gives a token.${note}`) : describe(failure)
+      const login = failure === null ? ok(`The carrier gives a token.${note}`) : describe(failure, loginSetting)
       const question =
         failure === null ? await ask(carrier, language, await known()) : skipped('Nothing was asked, because there is no token.')
       return [
@@ -77,25 +86,25 @@ function judgeAnswer(state: CarrierState, about: string): Verdict {
 /** With these answers a carrier denies everything, whatever is asked. */
 const DENIALS: ReadonlySet<string> = new Set(['status 401', 'status 403'])
 
+/** In these sentences, `LOGIN` stands for the setting that says where the carrier issues tokens. */
 const REASONS: Readonly<Record<UnavailableReason, string>> = {
   budget: 'No call is left in the budget',
   resting: 'The carrier failed so often that the relay asks it nothing for a while',
   credentials: 'The carrier refuses the login: correct upstream.username and upstream.password',
-  timeout:
-    'The carrier did not answer within upstream.timeout. Check upstream.authUrl (upstream.baseUrl if it is not set), and look for a firewall',
-  network: 'The carrier cannot be reached. Check upstream.authUrl (upstream.baseUrl if it is not set), and look for a firewall',
+  timeout: 'The carrier did not answer within upstream.timeout. Check LOGIN, and look for a firewall',
+  network: 'The carrier cannot be reached. Check LOGIN, and look for a firewall',
   rate_limited: 'The carrier has had too many calls',
   server_error: 'The carrier fails',
-  redirect: 'The carrier redirects: name the final address in upstream.baseUrl or authUrl',
-  bad_response: 'The answer does not look like one of the carrier. Check upstream.authUrl (upstream.baseUrl if it is not set)',
-  token_bad_response: 'The answer contains no token. Check upstream.authUrl (upstream.baseUrl if it is not set)',
+  redirect: 'The carrier redirects: name the final address in LOGIN',
+  bad_response: 'The answer does not look like one of the carrier. Check LOGIN',
+  token_bad_response: 'The answer contains no token. Check LOGIN',
   rejected: 'The carrier refuses the request',
 }
 
-function describe({ reason, detail }: CallFailure): Verdict {
+function describe({ reason, detail }: CallFailure, loginSetting: LoginSetting): Verdict {
   // This is no fault of the deployment: other calls have used up the budget, or fill the queue.
   if (reason === 'budget') return skipped(`${REASONS[reason]} (${detail}).`)
   const fault = tlsFaultOf(detail)
   if (fault !== null) return failed(`No token was asked for: ${tlsMeaning(fault, 'the carrier')}. ${tlsRemedy(fault, 'upstream.caFile')}`)
-  return failed(`${REASONS[reason]} (${reasonOfCode(detail)}).`)
+  return failed(`${REASONS[reason].replace('LOGIN', loginSetting)} (${reasonOfCode(detail)}).`)
 }

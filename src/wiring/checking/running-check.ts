@@ -4,12 +4,13 @@ import { failed, ok } from '../../domain/admin/check.ts'
 import { readableReason } from '../../domain/admin/problems/explain-problem.ts'
 import { type Check, createCheck, type Probe } from '../../flow/admin/check.ts'
 import type { Readiness } from '../../flow/admin/overview/readiness.ts'
+import type { ReadSide } from '../../store/read-side.ts'
 import { languagesOf } from '../carrier.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { Relay } from '../relay.ts'
 import { REPLICA } from '../replicas.ts'
 import { backupProbe } from './backup-probe.ts'
-import { carrierProbe } from './carrier-probe.ts'
+import { carrierProbe, loginSettingOf } from './carrier-probe.ts'
 import { configProbes } from './config-probes.ts'
 import { endpointProbes } from './endpoint-probes.ts'
 import { pushProbe } from './push-probe.ts'
@@ -45,7 +46,8 @@ export function openRunningCheck(parts: Parts, ports: RunningCheckPorts): Check 
       filesProbe(config.store.engine === 'sqlite' ? path : null),
       carrierProbe(carrier, {
         language: languagesOf(config)[0],
-        known: async () => (await reads.answeredParcels({ orEver: true }))[0] ?? null,
+        known: () => answeredBefore(reads),
+        loginSetting: loginSettingOf(config.upstream),
       }),
       pushProbe(() => ({ publicUrl: ports.publicUrl(), path: config.webhook.path, key: firstKey(config) })),
       retentionProbe(config, async () => (await reads.retentionState()).last, clock),
@@ -55,6 +57,11 @@ export function openRunningCheck(parts: Parts, ports: RunningCheckPorts): Check 
     ]
   }
   return createCheck({ probes, pause: (ms) => pause(ms, undefined, { ref: false }), monotonic: clock.monotonic })
+}
+
+/** Returns a parcel that the carrier has answered before; null: none is known. */
+export async function answeredBefore(reads: Pick<ReadSide, 'answeredParcels'>): Promise<string | null> {
+  return (await reads.answeredParcels({ orEver: true }))[0] ?? null
 }
 
 async function lookAtStore({ path, disk }: Pick<Parts, 'path' | 'disk'>, { readiness }: Pick<RunningCheckPorts, 'readiness'>) {

@@ -30,9 +30,10 @@ import { readRoute } from '../delivery/endpoint-route.ts'
 import { describeRefusal } from '../listen.ts'
 import { openGuards } from '../outbound.ts'
 import { backupProbe } from './backup-probe.ts'
-import { carrierProbe } from './carrier-probe.ts'
+import { carrierProbe, loginSettingOf } from './carrier-probe.ts'
 import { configProbes } from './config-probes.ts'
 import { type EndpointConnections, type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
+import { answeredBefore } from './running-check.ts'
 import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 /**
@@ -72,11 +73,37 @@ async function askCarrier(config: Config, isRunning: boolean) {
     const note = isRunning
       ? ' This call and the next are not counted, as the relay was not asked.'
       : ' This call and the next are not counted, as no relay runs that counts them.'
-    return await carrierProbe(carrier, { language: languagesOf(config)[0], known: async () => null, note }).look()
+    const [language, loginSetting] = [languagesOf(config)[0], loginSettingOf(config.upstream)]
+    return await carrierProbe(carrier, { language, known: () => answeredInStore(config), loginSetting, note }).look()
   } finally {
     await carrier.close()
   }
 }
+
+/** Reads a store that a relay could open as it is. Null: there is none, a relay uses it, or it holds no such parcel. */
+async function answeredInStore({ store }: Config): Promise<string | null> {
+  try {
+    if (store.engine === 'sqlite') {
+      const { state, path } = inspectSqlite(store.path)
+      return state === 'ready' ? await readOnce(sqlite.openReadStore(path), answeredBefore) : null
+    }
+    const url = store.url.reveal()
+    return (await inspectPostgres(url)).schema === 'current' ? await readOnce(postgres.openReadStore(url), answeredBefore) : null
+  } catch {
+    // The line of the store says what is wrong with it.
+    return null
+  }
+}
+
+async function readOnce<T>(reads: OpenReads, read: (reads: OpenReads) => Promise<T>): Promise<T> {
+  try {
+    return await read(reads)
+  } finally {
+    await reads.close()
+  }
+}
+
+type OpenReads = ReturnType<typeof sqlite.openReadStore>
 
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
@@ -122,12 +149,9 @@ async function judgeKeys(config: Config, place: string, tombstoneKey: string | n
   const vault = createVault(atRest.keys)
   if (tombstoneKey !== null && (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) === null)
     return failed(explainLostTombstones(atRest.keyFile() ?? 'secrets.atRestKeys'))
-  const reads = engine === 'sqlite' ? sqlite.openReadStore(place) : postgres.openReadStore(place)
-  try {
-    return judgeAtRestKeys(config, await createEndpointKeys({ vault, reads, log: SILENT }, atRest).check(), null)
-  } finally {
-    await reads.close()
-  }
+  const opened = engine === 'sqlite' ? sqlite.openReadStore(place) : postgres.openReadStore(place)
+  const found = await readOnce(opened, (reads) => createEndpointKeys({ vault, reads, log: SILENT }, atRest).check())
+  return judgeAtRestKeys(config, found, null)
 }
 
 /** Throws if a line of the file of tombstones cannot be read, as a start does. */

@@ -84,12 +84,17 @@ describe('an operator event as a message', () => {
   })
 })
 
-test('a message about the disk says that pushes are refused, and how much room is needed', () => {
+test('the messages about the disk say what the relay still does, also if it is full at once', () => {
   const room = { freeBytes: 52 * 1024 ** 2, freeBytesMin: 64 * 1024 ** 2 }
   const textOf = (event: OperatorEvent) => formatted(event, 'ntfy').text
-  expect(textOf({ event: 'disk_full', ...room })).toBe('The store’s disk is full: pushes are refused. 52 MB are free, 64 MB are needed.')
+  expect(textOf({ event: 'disk_full', ...room })).toBe(
+    'The store’s disk is full: pushes are refused and nothing is polled; apps are still served. 52 MB are free, 64 MB are needed.',
+  )
   expect(textOf({ event: 'disk_low', ...room, freeBytes: 100 * 1024 ** 2 })).toBe(
-    'The store’s disk is nearly full: 100 MB are free. Below 64 MB pushes are refused.',
+    'The store’s disk is nearly full: 100 MB are free. The relay does all its work until less than 64 MB are free, and then refuses pushes.',
+  )
+  expect(textOf({ event: 'disk_low', ...room, freeBytes: 0 })).toBe(
+    'The store’s disk runs out of room: 0 B are free. That is too little to take pushes, of which an event of its own tells; this one ends later, once there is room to spare.',
   )
 })
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { spellText } from '../../../src/domain/admin/problems/refused-words.ts'
 import {
   addComebacks,
   addRefused,
@@ -98,4 +99,24 @@ test('pushes that come again are counted for the oldest spell that still misses 
   expect(joinRefused(back, NOON + 3 * HOUR_MS).map(({ comeback }) => comeback?.again)).toEqual([3, 2])
   // A spell that a killed process left may have no count of the pushes that came again.
   expect(hasAllComeAgain([...back, spell(NOON, NOON, 1)])).toBe(false)
+})
+
+test('refusals that came again within an hour are one spell that says how often, and when last', () => {
+  const parts = [
+    spell(NOON, NOON + 1000, 5),
+    spell(NOON + MINUTE_MS, NOON + 2 * MINUTE_MS, 7),
+    spell(NOON + 5 * MINUTE_MS, NOON + 6 * MINUTE_MS, 1),
+  ]
+  const [whole] = joinRefused(parts, NOON + HOUR_MS)
+  expect(whole).toEqual({ ...spell(NOON, NOON + 6 * MINUTE_MS, 13), parts: { count: 3, lastFromMs: NOON + 5 * MINUTE_MS } })
+  expect(whole === undefined ? '' : spellText(whole)).toMatch(
+    /^13 requests from \S+T12:00:00Z until \S+T12:06:00Z, 3 times between, the last time from \S+T12:05:00Z$/,
+  )
+  // A stranger who is refused at several replicas is no trouble that comes again.
+  expect(
+    joinRefused(
+      parts.map((one) => ({ ...one, cause: 'signature' as const })),
+      NOON + HOUR_MS,
+    )[0]?.parts,
+  ).toBeUndefined()
 })

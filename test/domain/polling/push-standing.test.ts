@@ -97,6 +97,15 @@ describe.each([
 ] satisfies readonly (readonly [string, Partial<PushChannelView>, PushStanding, string])[])('%s', (_what, change, standing, evidence) => {
   test('are described by what can be known about them', () => {
     const view = { ...came, ...change }
-    expect([pushStanding(view), plainText(pushEvidence(view, NOW))]).toEqual([standing, evidence])
+    expect([pushStanding(view), plainText(pushEvidence(view, NOW, true))]).toEqual([standing, evidence])
   })
+})
+
+test('while no poll is answered, no recovery of pushes is told, because no loss can be noticed', () => {
+  const lossy: PushChannelView = { ...came, health: 'lossy', loss: 0.2 }
+  const told = (view: PushChannelView) => plainText(pushEvidence(view, NOW, false))
+  expect(told({ ...lossy, probation: trial })).toBe(
+    'By estimate, too many pushes were lost or not understood. Whether they still are is not known while no poll is answered.',
+  )
+  expect(told(lossy)).toBe(`${LAST} By estimate, 20 % were lost.`)
 })

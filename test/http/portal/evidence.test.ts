@@ -92,6 +92,16 @@ test('for a full disk, the page says that pushes are refused and polls stopped; 
   expect(carrier).not.toMatch(/>arriving<|>answers</)
 })
 
+test('the lead under the headline fits the problem: the carrier, or pushes that are refused', () => {
+  const breaker = { ...silent.carrier.breaker, state: 'open', failures: 5 } as const
+  const failing: Situation & Past = { ...silent, pushes: { ...silent.pushes, health: 'healthy' }, carrier: { ...silent.carrier, breaker } }
+  const page = overviewPage(visitAt(''), failing)
+  expect(page).toContain('Pushes are still taken and sent on. What no push brings is found once the carrier can be asked again.')
+  expect(page).not.toContain('Events that a webhook refuses wait for it')
+  const notReady = ['disk_nearly_full: less than limits.freeSpaceMin is free where the store is']
+  expect(overviewPage(visitAt(''), { ...failing, notReady })).toContain('Pushes are answered with 503.')
+})
+
 test('without other problems, the headline says that the last call to the carrier failed', () => {
   const lastFailure = { reason: 'network', atMs: NOON - 40_000 } as const
   const carrier = { ...WELL.carrier, lastFailure, breaker: { state: 'closed', failures: 3, restMs: 0 } } as const

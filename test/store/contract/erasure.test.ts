@@ -287,8 +287,8 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(first.receipts[0]?.marks).toContain(second)
     expect((await forget('GONE0001', true)).receipts).toMatchObject([{ outcome: 'erased_before', erasedAtMs: NOON }])
     const { actions } = await reads.listActions({ before: null, limit: 10 })
-    expect(actions.map(({ detail }) => detail)).toEqual([
-      { identifiers: 1, parcels: 1, erasedBefore: 1, marks: [second, third] },
+    expect(actions.map(({ detail }) => detail)).toMatchObject([
+      { identifiers: 1, parcels: 1, erasedBefore: 1, marks: [second, third], removed: { parcels: 1, pushes: 1 }, endpoints: [] },
       { identifiers: 2, parcels: 1, erasedBefore: 0, marks: first.receipts[0]?.marks },
     ])
     expect(await tablesThatHold(path, ['GONE0001', 'GONE0002', 'GONE0003'])).toEqual([])

@@ -15,7 +15,7 @@ interface Asked {
 }
 
 async function questionOf({ carrier, known = KNOWN }: Asked) {
-  const lines = [await carrierProbe(carrier, { language: 'en', known: async () => known }).look()].flat()
+  const lines = [await carrierProbe(carrier, { language: 'en', known: async () => known, loginSetting: 'upstream.baseUrl' }).look()].flat()
   return lines.find((line) => 'name' in line && line.name === 'question')
 }
 

@@ -149,6 +149,24 @@ testWith('openssl')('a key of another certificate, and an authority that cannot 
   expect(of('credentials')).toEqual(red('none.pem cannot be read'))
 })
 
+test.each(engines)('without a relay, check asks about a parcel that was answered before: $name', async (engine) => {
+  const { path, poll, writes } = await openStore(NOON, engine)
+  await poll({ asked: 'AB123456789SE' })
+  await writes.close()
+  const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 403, '{}') })
+  const store = engine.name === 'sqlite' ? `sqlite:${path}` : path
+  const { of } = await check({ carrierUrl: url, sections: { store } })
+  expect(of('question')).toEqual(red('a parcel that it has answered before'))
+  expect(asked.urls).toEqual([expect.stringContaining('/AB123456789SE/')])
+})
+
+test('what is to be checked is named by the one setting that says where tokens are issued', async () => {
+  const { of } = await check()
+  expect(of('credentials')).toEqual(red('Check upstream.baseUrl, and'))
+  const upstream = { baseUrl: 'http://127.0.0.1:9', authUrl: 'http://127.0.0.1:9/token', username: 'a', password: 'b' }
+  expect((await check({ sections: { upstream } })).of('credentials')).toEqual(red('Check upstream.authUrl, and'))
+})
+
 test('a store that is damaged, or whose folder is not writable, is red', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'relay.db'), 'this is no database, however long it may be')

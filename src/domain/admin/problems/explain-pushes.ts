@@ -10,7 +10,7 @@ import { agoWord, codeWord, type Sentence, type Word } from '../../words.ts'
 import type { Explanation } from './explanation.ts'
 import { NOTICED_WITHIN_MS, type OwnRefusals, ownRefusalsOf } from './own-refusals.ts'
 import { comebackText, spellText, wholeSpell } from './refused-words.ts'
-import { misdirectedSincePush, type Situation } from './verdict.ts'
+import { doPollsReplacePushes, misdirectedSincePush, type Situation } from './verdict.ts'
 
 const REASONS_SHOWN = 3
 
@@ -103,13 +103,14 @@ export function explainSilence(situation: Situation, nowMs: number): Explanation
 
 const SPELLS_SHOWN = 3
 
-export function explainLoss({ pushes, refused, missedByHour }: Situation, nowMs: number): Explanation {
+export function explainLoss(situation: Situation, nowMs: number): Explanation {
+  const { pushes, refused, missedByHour } = situation
   const own = ownRefusalsOf(refused, missedByHour)
   return {
     title: 'Many pushes are lost',
     sinceMs: null,
     evidence: [
-      pushEvidence(pushes, nowMs),
+      pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)),
       ...(own === null ? [] : ownRefusalEvidence(own)),
       'Polls find the entries of lost pushes, but late.',
       UNHEARD_OF,

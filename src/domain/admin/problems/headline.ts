@@ -7,7 +7,7 @@ import { carrierStanding } from '../../polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../../polling/push-standing.ts'
 import { plainText } from '../../words.ts'
 import { spellText, wholeSpell } from './refused-words.ts'
-import { isNew, type Problem, type Situation } from './verdict.ts'
+import { doPollsReplacePushes, isNew, type Problem, type Situation } from './verdict.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -78,10 +78,11 @@ function outlook(reason: UnavailableReason, failures: number): string {
 }
 
 /** Finds trouble with pushes that is no problem yet. Lost pushes and a silence of pushes are problems, so they are not found here. */
-function ofPushes({ pushes }: Situation, nowMs: number): readonly Caveat[] {
+function ofPushes(situation: Situation, nowMs: number): readonly Caveat[] {
+  const { pushes } = situation
   const standing = pushStanding(pushes)
   if (standing !== 'resumed' && standing !== 'not_understood') return []
-  const sentence = plainText(pushEvidence(pushes, nowMs))
+  const sentence = plainText(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)))
   return [{ clause: standing === 'resumed' ? 'pushes have just recovered' : 'many pushes are not understood', sentence }]
 }
 

@@ -3,11 +3,13 @@ import type { RefusedPushes } from '../../ingest/refused-pushes.ts'
 
 type Spell = Omit<RefusedPushes, 'cause'>
 
-/** Says how many requests were refused in a period, and when: `355 requests from TIME until TIME`. */
-export function spellText({ count, fromMs, untilMs }: Spell): string {
+/** Says how many requests were refused in a period, and when: `355 requests from TIME until TIME, 3 times between, the last time from TIME`. */
+export function spellText({ count, fromMs, untilMs, parts }: Spell): string {
   const [from, until] = [Math.floor(fromMs / 1000), Math.ceil(untilMs / 1000)]
   const when = fromMs === untilMs ? `at ${timeText(from)}` : `from ${timeText(from)} until ${timeText(until)}`
-  return `${counted(count, 'request', 'requests')} ${when}`
+  const times =
+    parts === undefined ? '' : `, ${parts.count} times between, the last time from ${timeText(Math.floor(parts.lastFromMs / 1000))}`
+  return `${counted(count, 'request', 'requests')} ${when}${times}`
 }
 
 /** Joins several periods to one, from the beginning of the first to the end of the last. */

@@ -12,8 +12,8 @@ export interface BackupRecord {
   state(): BackupState
   failures(): number
   skipped(): number
-  /** Notes that a scheduled backup was not begun, because another is being made. */
-  skip(name: string, running: Attempt): void
+  /** Notes that a scheduled backup was not begun. `running`: the backup that is being made meanwhile; null: the store is being moved. */
+  skip(name: string, running: Attempt | null): void
   /** Saves the result of a backup. Never rejects. */
   end(backup: Attempt, made: MadeBackup | null, failure: string | null): Promise<void>
 }
@@ -32,9 +32,11 @@ export async function openRecord({ write, folder, clock, unstored, log }: Backup
     state: () => state,
     failures: () => failures,
     skipped: () => skipped,
-    skip(name, { name: running, jobId }) {
+    skip(name, running) {
       skipped += 1
-      log.warn({ backup: name, running, job: jobId }, 'a scheduled backup was skipped: another is being made')
+      const [fields, because] =
+        running === null ? [{}, 'the store is being moved'] : [{ running: running.name, job: running.jobId }, 'another is being made']
+      log.warn({ backup: name, ...fields }, `a scheduled backup was skipped: ${because}`)
     },
     async end({ name, jobId }, made, failure) {
       if (failure !== null) {

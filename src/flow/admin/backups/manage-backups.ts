@@ -68,8 +68,8 @@ export interface ManageBackups {
   /** Starts a backup. `body`: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
   start(body: unknown, by: Actor): Promise<Job>
   /**
-   * Makes a scheduled backup. Resolves when the backup has been made or has failed. Never rejects. While another backup is being made, this one is
-   * skipped, which is no failure: a schedule may be shorter than a backup takes.
+   * Makes a scheduled backup. Resolves when the backup has been made or has failed. Never rejects. While another backup is being made, or
+   * the store is being moved, this one is skipped, which is no failure: a schedule may be shorter than a backup takes.
    */
   scheduled(): Promise<void>
   /** Returns the progress of the backup with this job; null: the backup is not being made. */
@@ -175,6 +175,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
         const { ended } = await launch(name, placeOf(), { by: SCHEDULE })
         await ended
       } catch (error) {
+        if (error instanceof AppError && error.message === MOVING) return record.skip(name, null)
         await record.end({ ...NEVER_BEGUN, name }, null, describeFailure(error))
       }
     },
@@ -265,9 +266,10 @@ async function warnOfNamesAhead({ clock, log }: ManageBackupsPorts, { folder, di
  * the store start over.
  */
 async function refuseMoving({ reads }: ManageBackupsPorts): Promise<void> {
-  if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'move'))
-    throw new AppError('not_backed_up', 'The store is being moved. Back it up afterwards.')
+  if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'move')) throw new AppError('not_backed_up', MOVING)
 }
+
+const MOVING = 'The store is being moved. Back it up afterwards.'
 
 interface Place {
   readonly folder: BackupFolder

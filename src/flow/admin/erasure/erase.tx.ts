@@ -153,6 +153,9 @@ async function erase(
     parcels: held.length,
     erasedBefore: results.filter(({ outcome }) => outcome === 'erased_before').length,
     marks: [...new Set(results.flatMap(({ marks }) => marks))].slice(0, MARKS_MAX),
+    // What a form that is sent again shows.
+    removed: erased.counts,
+    endpoints: erased.endpoints.map(({ name }) => name),
   })
   // What was filled in, or an answer of a receiver, may name the parcel.
   tx.forgetForms()

@@ -1,6 +1,6 @@
 import { CORRECT_PASSWORD, refusalWords } from '../../../domain/admin/problems/explain-problem.ts'
 import { describeMisdirected } from '../../../domain/admin/problems/explain-pushes.ts'
-import { areOnlyMisunderstood, misdirectedSincePush, type Situation } from '../../../domain/admin/problems/verdict.ts'
+import { areOnlyMisunderstood, doPollsReplacePushes, misdirectedSincePush, type Situation } from '../../../domain/admin/problems/verdict.ts'
 import { endpointOf, type Role } from '../../../domain/admin/replica.ts'
 import { type Counts, LATENESS_CLASSES, sumOf, totalOf } from '../../../domain/admin/tally.ts'
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
@@ -62,7 +62,7 @@ ${table({
   label: 'Connection',
   columns: [{ title: 'What' }, { title: 'State' }, { title: 'Evidence' }],
   rows: [
-    ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs), nowMs)],
+    ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)), nowMs)],
     ['Answers', answerMark(situation), answerEvidence(carrier, nowMs)],
     ['Token', tokenMark(carrier), tokenEvidence(carrier, nowMs)],
     ['Breaker', stateMark(carrier.breaker.state === 'closed' ? 'ok' : 'bad', carrier.breaker.state), breakerEvidence(carrier)],

@@ -58,12 +58,13 @@ ${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`
 }
 
 function leadOf(situation: Situation, problems: readonly Problem[], nowMs: number): Part {
-  const { pushes, carrier } = situation
-  if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503. The carrier sends them again for some time.'
+  const { pushes, carrier, notReady } = situation
+  if (notReady.length > 0) return 'Pushes are answered with 503. The carrier sends them again for some time.'
   if (pushes.health === 'silent' && !doPollsReplacePushes(situation))
     return 'The relay learns nothing new: no push comes, and the carrier cannot be asked. The relay finds the missed entries once it can ask again.'
   if (problems.length > 0) {
-    if (!doPollsReplacePushes(situation)) return 'Events that a webhook refuses wait for it.'
+    if (!doPollsReplacePushes(situation))
+      return 'Pushes are still taken and sent on. What no push brings is found once the carrier can be asked again.'
     return problems.some(({ kind }) => LACKS_PUSHES.includes(kind))
       ? 'Polls find what no push brings, but only for parcels that the relay knows. Events that a webhook refuses wait for it.'
       : 'Nothing is lost: polls find what no push brings, and events that a webhook refuses wait for it.'
@@ -86,7 +87,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
     label: 'Checks',
     columns: [{ title: 'Check' }, { title: 'State' }, { title: 'Evidence' }],
     rows: [
-      ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs), nowMs)],
+      ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)), nowMs)],
       ...comebackRow(situation),
       ['Carrier', answerMark(situation), html`${callsText(carrier.budget)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
       [

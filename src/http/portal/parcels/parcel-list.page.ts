@@ -151,7 +151,8 @@ export function dueText(atMs: number, nowMs: number): Part {
   return atMs <= nowMs ? 'due now' : relativeTime(atMs, nowMs)
 }
 
-function nextCheck({ nextPollAtMs, stopped }: ParcelState, nowMs: number): Part {
-  if (nextPollAtMs !== null) return dueText(nextPollAtMs, nowMs)
+function nextCheck({ nextPollAtMs, stopped, failures }: ParcelState, nowMs: number): Part {
+  if (nextPollAtMs !== null)
+    return html`${dueText(nextPollAtMs, nowMs)}${failures === 0 ? null : html`<small>after ${counted(failures, 'failed check', 'failed checks')}</small>`}`
   return stopped === null ? 'none' : html`ended<small>${STOPPED_BECAUSE[stopped]}</small>`
 }

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { countText } from '../../../domain/amounts.ts'
 import type { Entry } from '../../../domain/history/history.ts'
 import { pickText } from '../../../domain/history/pull-response.ts'
@@ -140,11 +141,38 @@ function eraseSection({ to }: Visit, name: string): Markup {
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Erase ${name} for good</button></p></form></details></section>`
 }
 
-/** Makes the page that reports an erasure: the receipt for whoever asked for it. Only this page names the parcel. */
-export function erasedPage(visit: Visit, { removed, unreadable, endpoints, stores, storage, ...report }: ErasureReport): string {
+/** What an erasure has removed, as the audit trail knows it. It does not count what only named the parcel. */
+interface FormerlyRemoved {
+  readonly counts: Pick<ErasureReport['removed'], 'parcels' | 'identifiers' | 'pushes' | 'sightings' | 'deliveries'>
+  readonly endpoints: readonly string[]
+}
+
+const count = z.number().catch(0)
+const formerly = z.object({
+  removed: z.object({ parcels: count, identifiers: count, pushes: count, sightings: count, deliveries: count }),
+  endpoints: z.array(z.string()),
+})
+
+/** Reads the details of the order. Null: another version of the relay has recorded it. */
+export function removedIn(detail: Readonly<Record<string, unknown>>): FormerlyRemoved | null {
+  const { data } = formerly.safeParse(detail)
+  return data === undefined ? null : { counts: data.removed, endpoints: data.endpoints }
+}
+
+/**
+ * Makes the page that reports an erasure: the receipt for whoever asked for it. Only this page names the parcel. `former`: the form was sent
+ * before, and this is what it has removed.
+ */
+export function erasedPage(
+  visit: Visit,
+  { unreadable, stores, storage, ...report }: ErasureReport,
+  former: FormerlyRemoved | null = null,
+): string {
+  const removed = former?.counts ?? report.removed
+  const endpoints = former?.endpoints ?? report.endpoints.map(({ name }) => name)
   const [receipt] = report.receipts
   const erasedAtMs = receipt?.erasedAtMs ?? report.atMs
-  const wasErased = receipt?.outcome === 'erased_before'
+  const wasErased = receipt?.outcome === 'erased_before' && former === null
   const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
   const rows: readonly (readonly [string, Part])[] = [
     ['Identifier', receipt?.identifier ?? ''],
@@ -157,8 +185,10 @@ export function erasedPage(visit: Visit, { removed, unreadable, endpoints, store
     ['Pushes', countText(removed.pushes)],
     ['Entries reported', countText(removed.sightings)],
     ['Deliveries', countText(removed.deliveries)],
-    ['Other records that named it', countText(removed.mentions)],
-    ['Webhooks that were sent something of it', names(endpoints.map(({ name }) => name))],
+    former === null
+      ? ['Other records that named it', countText(report.removed.mentions)]
+      : ['Unrecorded pushes and other records that named it', 'counted when the form was sent first'],
+    ['Webhooks that were sent something of it', names(endpoints)],
     ['Backups that may hold it', names(report.backups)],
     ...(report.restoredAtMs === null || report.backups.length === 0
       ? []

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import type { FormerOrder } from '../../../domain/admin/operator-action.ts'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { parseTypedIdentifier } from '../../../domain/identifiers.ts'
@@ -16,7 +17,7 @@ import {
 import { readLines } from '../../server/read-lines.ts'
 import { type Form, type FormFile, mistakeIn } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
-import { erasedPage, type ParcelSaid, parcelPage } from './parcel.page.ts'
+import { erasedPage, type ParcelSaid, parcelPage, removedIn } from './parcel.page.ts'
 import { parcelListPage } from './parcel-list.page.ts'
 import { COLUMN_LENGTH_MAX, type WatchSaid } from './watch-form.ts'
 
@@ -95,7 +96,7 @@ export function parcelPages({
       path: '/parcels/:identifier/erase',
       scope: 'admin',
       answer: erase,
-      again: (visit) => showErased(visit, manageErasures),
+      again: (visit, { action }) => showErased(visit, manageErasures, action),
     },
     {
       method: 'post',
@@ -177,7 +178,12 @@ export function parcelPages({
   }
 }
 
-/** Reports an erasure again. The parcel is gone, so what was removed is not counted again. */
-async function showErased(visit: Visit, { forget }: ParcelPagesOptions['manageErasures']): Promise<PageAnswer> {
-  return { page: erasedPage(visit, await forget(visit.param('identifier'), { dryRun: true }, visit.by)) }
+/** Reports an erasure again. The parcel is gone, so what was removed is read from the audit trail. */
+async function showErased(
+  visit: Visit,
+  { forget }: ParcelPagesOptions['manageErasures'],
+  { atMs, detail }: FormerOrder['action'],
+): Promise<PageAnswer> {
+  const report = await forget(visit.param('identifier'), { dryRun: true }, visit.by)
+  return { page: erasedPage(visit, { ...report, atMs }, removedIn(detail)) }
 }

@@ -158,6 +158,13 @@ test('a scheduled backup that meets one under way is skipped: logged, counted, a
   expect([ends.length, manage.skipped()]).toEqual([2, 1])
 })
 
+test('a scheduled backup that meets a move of the store is skipped, and is no failure', async () => {
+  const { manage, ends, logged, events } = await openWorld({ moves: true })
+  await manage.scheduled()
+  expect([ends, events, manage.skipped(), manage.failures(), manage.state().failing]).toEqual([[], [], 1, 0, null])
+  expect(logged).toEqual(['a scheduled backup was skipped: the store is being moved'])
+})
+
 test.each([
   ['the copy fails', { copy: async () => Promise.reject(new Error('SQLITE_FULL: database or disk is full')) }, 'the disk is full'],
   ['the copy is damaged', { turns: [STEP, new Error('the table inbox is damaged: row 7')] }, 'the table inbox is damaged: row 7'],
@@ -202,9 +209,9 @@ test('a scheduled backup is named after its time, and counts as failed if it can
   const good = await openWorld()
   await good.manage.scheduled()
   expect(good.ends).toMatchObject([{ jobId: 1, name: expect.stringMatching(/^scheduled-\d{8}T120000Z-abcdef01$/), failure: null }])
-  const bad = await openWorld({ moves: true })
+  const bad = await openWorld({ directory: null })
   await bad.manage.scheduled()
-  expect(bad.ends).toMatchObject([{ jobId: null, made: null, failure: expect.stringContaining('being moved') }])
+  expect(bad.ends).toMatchObject([{ jobId: null, made: null, failure: expect.stringContaining('set backup.directory') }])
 })
 
 test('the list says if the folder cannot be read or does not answer', async () => {
