@@ -3,15 +3,16 @@ import type { KeptTombstones } from '../domain/history/erased.ts'
 import type { AdminTx } from './admin/admin-store.ts'
 import type { ErasureTx } from './admin/erasure/erasure-store.ts'
 import type { DeliveryTx } from './delivery/delivery-store.ts'
+import type { Session } from './engine.ts'
 import type { HistoryTx } from './history/history-store.ts'
-import type { IngestTx } from './ingest/ingest-store.ts'
 import type { PollingTx } from './polling/polling-store.ts'
 
 /**
- * The store inside one transaction. Each verb sees the effects of the verbs before it. A verb that returns nothing need not be awaited. If
- * it fails, it throws at once, or makes the transaction fail later.
+ * The store inside one transaction: the session, with which the functions of the store run their statements, and the verbs that differ by
+ * engine. Each verb sees the effects of the verbs before it. A verb that returns nothing need not be awaited. If it fails, it throws at once,
+ * or makes the transaction fail later.
  */
-export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, AdminTx, ErasureTx {}
+export interface WriteTx extends Session, HistoryTx, PollingTx, DeliveryTx, AdminTx, ErasureTx {}
 
 /** Options of a transaction in a store that replicas share. A store that is not shared ignores them. */
 export interface TransactionKind<T = unknown> {

@@ -34,10 +34,6 @@ import { findIdentifiers, markRefused, pollableFrom, pollableIdentifiers } from 
 import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
 import { dropTombstones, findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
-import { dismissHeld, dismissPush, listHeld } from './ingest/held-pushes.ts'
-import { findPush, listNewestPushes } from './ingest/inbox-lists.ts'
-import { addRefusal } from './ingest/refusals.ts'
-import { listRefused, removeRefused, saveRefused } from './ingest/refused-pushes.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
 import type { Leases } from './polling/leases.ts'
@@ -113,6 +109,7 @@ type OfEngine =
 
 export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
   return {
+    ...parts.session,
     ...historyVerbs(parts),
     ...feedVerbs(parts),
     ...pollingVerbs(parts),
@@ -236,15 +233,6 @@ function deliveryVerbs({ session }: WriteParts) {
 
 function adminVerbs({ session }: WriteParts) {
   return {
-    findPush: (inboxId) => findPush(session, inboxId),
-    listNewestPushes: (limit) => listNewestPushes(session, limit),
-    listHeld: (request) => listHeld(session, request),
-    dismissPush: (inboxId) => dismissPush(session, inboxId),
-    dismissHeld: (request) => dismissHeld(session, request),
-    addRefusal: (refusal) => addRefusal(session, refusal),
-    listRefused: () => listRefused(session),
-    saveRefused: (spell) => saveRefused(session, spell),
-    removeRefused: (spell) => removeRefused(session, spell),
     insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),
     listUnendedJobs: (limit) => listUnendedJobs(session, limit),
     saveJob: (job, nowMs) => saveJob(session, job, nowMs),

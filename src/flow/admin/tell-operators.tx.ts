@@ -11,8 +11,10 @@ import {
 } from '../../domain/admin/problems/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { notStoredSince } from '../../domain/ingest/refused-pushes.ts'
+import { listNewestPushes } from '../../store/ingest/inbox-lists.ts'
+import { listRefused } from '../../store/ingest/refused-pushes.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
-import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
+import { recordOperatorEvent } from '../operator-events.tx.ts'
 import { findTombstones } from '../tombstones.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 
@@ -21,22 +23,6 @@ export type TellOperators = Pick<
   'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'endSession' | 'recordAction' | 'addTallies'
 >
 
-type QuarantineTx = OperatorEventTx &
-  Pick<WriteTx, 'endTrouble' | 'listNewestPushes' | 'listTroubles' | 'saveTrouble' | 'takeQuarantineCounts'>
-type TellTx = QuarantineTx &
-  Pick<
-    WriteTx,
-    | 'addAction'
-    | 'addTallies'
-    | 'beginTrouble'
-    | 'endSession'
-    | 'findTombstones'
-    | 'listRefused'
-    | 'lookUpIdentifiers'
-    | 'noteFlush'
-    | 'takeEndedJobs'
-  >
-
 /** One transaction reads at most this many counts of quarantined pushes. */
 const TOLD_AT_ONCE = 500
 
@@ -44,7 +30,7 @@ const TOLD_AT_ONCE = 500
  * Creates the verbs that notify operators, and that record what operators have ordered. Operators are notified once of each change of state: in
  * the transaction that stores the change, or in a later one that finds the change unreported.
  */
-export function createTellOperators(store: Transactions<TellTx>, tombstoneKey: () => Uint8Array | null): TellOperators {
+export function createTellOperators(store: Transactions<WriteTx>, tombstoneKey: () => Uint8Array | null): TellOperators {
   return {
     recordOperatorEvent: (event, nowMs, { action, isPosted } = {}) =>
       store.transaction(async (tx) => {
@@ -71,7 +57,7 @@ export function createTellOperators(store: Transactions<TellTx>, tombstoneKey: (
           const since = new Date(sinceMs).toISOString()
           const told: OperatorEvent =
             event.event === 'disk_usable'
-              ? { ...event, since, refused: notStoredSince(await tx.listRefused(), sinceMs) }
+              ? { ...event, since, refused: notStoredSince(await listRefused(tx), sinceMs) }
               : { ...event, since }
           await recordOperatorEvent(tx, told, nowMs)
           return true
@@ -99,7 +85,7 @@ export function createTellOperators(store: Transactions<TellTx>, tombstoneKey: (
   }
 }
 
-async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number> {
+async function tellOfQuarantine(tx: WriteTx, nowMs: number): Promise<number> {
   const counts = await tx.takeQuarantineCounts(TOLD_AT_ONCE)
   const known = { troubles: await tx.listTroubles(QUARANTINE_SUBJECTS), told: await tx.listTroubles(TOLD_SUBJECTS) }
   const { events, kept, over } = tellQuarantined(known, counts, nowMs)
@@ -110,10 +96,10 @@ async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number
 }
 
 /** Notifies operators if no push is understood any more, or if pushes are understood again. Returns the number of events. */
-async function tellWhetherUnderstood(tx: QuarantineTx, hasQuarantined: boolean, nowMs: number): Promise<number> {
+async function tellWhetherUnderstood(tx: WriteTx, hasQuarantined: boolean, nowMs: number): Promise<number> {
   const [known] = await tx.listTroubles(NOT_UNDERSTOOD)
   if (known === undefined && !hasQuarantined) return 0
-  const event = tellUnderstood(known, await tx.listNewestPushes(NEWEST_PUSHES))
+  const event = tellUnderstood(known, await listNewestPushes(tx, NEWEST_PUSHES))
   if (event === null) return 0
   if (event.event === 'pushes_understood') await tx.endTrouble(NOT_UNDERSTOOD)
   else await tx.saveTrouble({ subject: NOT_UNDERSTOOD, sinceMs: 'since' in event ? Date.parse(event.since) : nowMs, count: 0 })

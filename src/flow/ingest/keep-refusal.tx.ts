@@ -1,17 +1,18 @@
 import { staleRefused } from '../../domain/ingest/refused-pushes.ts'
-import type { Transactions, WriteTx } from '../../store/write-store.ts'
+import type { Session } from '../../store/engine.ts'
+import { addRefusal } from '../../store/ingest/refusals.ts'
+import { listRefused, removeRefused, saveRefused } from '../../store/ingest/refused-pushes.ts'
+import type { Transactions } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
 
-type KeepTx = Pick<WriteTx, 'addRefusal' | 'listRefused' | 'removeRefused' | 'saveRefused'>
-
 /** Stores the explanations and counts of refused pushes, so that they outlast a restart and every replica shows all of them. */
-export function createKeepRefusal(store: Transactions<KeepTx>): Pick<WriteSide, 'keepRefusal' | 'saveRefused'> {
+export function createKeepRefusal(store: Transactions<Session>): Pick<WriteSide, 'keepRefusal' | 'saveRefused'> {
   return {
-    keepRefusal: (refusal) => store.transaction(async (tx) => tx.addRefusal(refusal)),
+    keepRefusal: (refusal) => store.transaction(async (tx) => addRefusal(tx, refusal)),
     saveRefused: ({ spells, nowMs }) =>
       store.transaction(async (tx) => {
-        for (const spell of staleRefused(await tx.listRefused(), nowMs)) tx.removeRefused(spell)
-        for (const spell of spells) tx.saveRefused(spell)
+        for (const spell of staleRefused(await listRefused(tx), nowMs)) removeRefused(tx, spell)
+        for (const spell of spells) saveRefused(tx, spell)
       }),
   }
 }

@@ -21,13 +21,13 @@ import {
 } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
 import { notAhead } from '../../domain/put-back.ts'
+import { listNewestPushes } from '../../store/ingest/inbox-lists.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { Part } from '../relay.ts'
 import type { CarrierModel } from './carrier-model.ts'
 
 type SaveTx = OperatorEventTx & Pick<WriteTx, 'saveSetting'>
-type LoadTx = Pick<WriteTx, 'listNewestPushes' | 'loadSetting'>
 
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
@@ -39,7 +39,7 @@ const PUSHES_EVERY_MS = 60_000
 const NEWEST_MAX = 200
 
 export interface ModelCheckpointPorts extends Part<'log', 'error'> {
-  readonly store: Transactions<SaveTx & LoadTx>
+  readonly store: Transactions<SaveTx & WriteTx>
   readonly clock: { now(): number }
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
   readonly restoredAtMs?: number | null
@@ -189,7 +189,7 @@ async function loadSaved(ports: ModelCheckpointPorts): Promise<Saved> {
   const scanRate = await load(ports, SCAN_RATE, parseScanRate)
   const record = await load(ports, PUSHES, parsePushRecord)
   const recordedAtMs = record?.channel.lastPushAtMs ?? null
-  const pushes = await ports.store.transaction((tx) => tx.listNewestPushes(NEWEST_MAX))
+  const pushes = await ports.store.transaction((tx) => listNewestPushes(tx, NEWEST_MAX))
   const newest = pushes.find(({ state }) => state === 'recorded')
   return {
     scanRate,

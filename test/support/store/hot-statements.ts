@@ -1,5 +1,9 @@
 import type { Engine } from '../../../src/store/contract.ts'
 import type { Session } from '../../../src/store/engine.ts'
+import { dismissHeld, dismissPush, listHeld } from '../../../src/store/ingest/held-pushes.ts'
+import { listNewestPushes } from '../../../src/store/ingest/inbox-lists.ts'
+import { addRefusal } from '../../../src/store/ingest/refusals.ts'
+import { listRefused, removeRefused, saveRefused } from '../../../src/store/ingest/refused-pushes.ts'
 import { createParcelVersions } from '../../../src/store/postgres/history/parcel-versions.ts'
 import { createPostgresReader, createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { compileForPostgres } from '../../../src/store/postgres/postgres-dialect.ts'
@@ -59,12 +63,12 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     tx.saveSettlements([], skipped.length > 0 ? skipped : [{ deliveryId: 1, endpointId: '2' }], NOW)
     const due = await tx.duePolls({ nowMs: NOW, limit: 5, after: null })
     await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
-    for (const reason of [null, 'schema']) await tx.listHeld({ state: 'quarantined', reason, after: 0, upTo: 9, limit: 5 })
-    await tx.dismissPush(3)
-    for (const reason of [null, 'too_deep']) await tx.dismissHeld({ reason, after: 0, upTo: 0, limit: 5 })
-    tx.addRefusal(REFUSAL)
-    for (const spell of REFUSED) tx.saveRefused(spell)
-    for (const spell of await tx.listRefused()) tx.removeRefused(spell)
+    for (const reason of [null, 'schema']) await listHeld(tx, { state: 'quarantined', reason, after: 0, upTo: 9, limit: 5 })
+    await dismissPush(tx, 3)
+    for (const reason of [null, 'too_deep']) await dismissHeld(tx, { reason, after: 0, upTo: 0, limit: 5 })
+    addRefusal(tx, REFUSAL)
+    for (const spell of REFUSED) saveRefused(tx, spell)
+    for (const spell of await listRefused(tx)) removeRefused(tx, spell)
     const delivery = { endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, toldIn: 999_999, nowMs: NOW }
     await tx.queueFeed({ composed: [], deliveries: [delivery] })
     await tx.recordedAt(999_998)
@@ -81,7 +85,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await store.transaction(async (tx) => {
     for (const job of await tx.takeEndedJobs()) tx.addOperatorEvent({ event: 'credentials_refused' }, job.createdAtMs)
     await tx.takeQuarantineCounts(5)
-    await tx.listNewestPushes(5)
+    await listNewestPushes(tx, 5)
     for (const trouble of await tx.listTroubles('credentials')) await tx.saveTrouble(trouble)
     await tx.endTrouble('credentials')
     const additions = [

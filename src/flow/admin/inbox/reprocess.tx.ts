@@ -4,14 +4,17 @@ import type { BatchReport } from '../../../domain/history/recording.ts'
 import type { HeldPush, HeldRange, HeldSelection, IncomingPush } from '../../../domain/ingest/inbox.ts'
 import { parsePush } from '../../../domain/ingest/parse-push.ts'
 import { notAhead } from '../../../domain/put-back.ts'
-import type { Transactions, WriteStore, WriteTx } from '../../../store/write-store.ts'
+import type { Session } from '../../../store/engine.ts'
+import { dismissHeld, dismissPush, listHeld } from '../../../store/ingest/held-pushes.ts'
+import { findPush } from '../../../store/ingest/inbox-lists.ts'
+import type { Transactions, WriteStore } from '../../../store/write-store.ts'
 import { type AuditTx, audit } from '../../audit.tx.ts'
 import { failedPush, learn, orQuarantined, type RecordPorts, type RecordTx, recordTogether, reportOf } from '../../history/record.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 
 type Reprocess = Parameters<WriteSide['reprocess']>[0]
-export type ReprocessBatchTx = RecordTx & Pick<WriteTx, 'listHeld'>
-type ReprocessTx = ReprocessBatchTx & AuditTx & Pick<WriteTx, 'dismissHeld' | 'dismissPush' | 'findPush'>
+export type ReprocessBatchTx = RecordTx & Session
+type ReprocessTx = ReprocessBatchTx & AuditTx
 type Prepare = (push: IncomingPush) => IncomingPush
 
 interface ReprocessPorts extends RecordPorts {
@@ -30,7 +33,7 @@ export function createReprocess(
   const { store, clock } = ports
   const record = ({ inboxId, nowMs, ...order }: Reprocess, prepared: Prepare) =>
     store.transaction(async (tx) => {
-      const held = await tx.findPush(inboxId)
+      const held = await findPush(tx, inboxId)
       if (held === null) return 'unknown'
       if (held.state === 'recorded') return 'settled'
       const push = incomingOf(held, inboxId, nowMs)
@@ -63,15 +66,15 @@ export function createReprocess(
     },
     dismissPush: ({ inboxId, ...order }) =>
       store.transaction(async (tx) => {
-        if (await tx.dismissPush(inboxId)) {
+        if (await dismissPush(tx, inboxId)) {
           audit(tx, order)
           return 'done'
         }
-        return (await tx.findPush(inboxId)) === null ? 'unknown' : 'settled'
+        return (await findPush(tx, inboxId)) === null ? 'unknown' : 'settled'
       }),
     dismissHeld: ({ action, ...request }) =>
       store.transaction(async (tx) => {
-        const dismissed = await tx.dismissHeld(request)
+        const dismissed = await dismissHeld(tx, request)
         if (action !== undefined) audit(tx, { action })
         return dismissed
       }),
@@ -107,7 +110,7 @@ export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): 
   const upTo =
     (most: number, prepared: Prepare): ReprocessIn =>
     async (tx, { selection, nowMs, ...range }) => {
-      const { pushes, next } = await tx.listHeld({ ...selection, ...range, limit: Math.min(range.limit, most) })
+      const { pushes, next } = await listHeld(tx, { ...selection, ...range, limit: Math.min(range.limit, most) })
       const incoming = pushes.flatMap((push) => incomingOf(push, push.inboxId, nowMs) ?? []).map(prepared)
       if (incoming.length === 0) return { recorded: [], scanSamples: [], foundByPoll: [], next }
       return { ...(await recordTogether(tx, incoming, ports, rules)), next }

@@ -10,22 +10,18 @@ import {
   type UnendedJob,
 } from '../../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../../domain/delivery/delivery-list.ts'
+import type { Session } from '../../../store/engine.ts'
+import { dismissHeld } from '../../../store/ingest/held-pushes.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
-import { type AuditTx, audit } from '../../audit.tx.ts'
+import { audit } from '../../audit.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
-import type { ReprocessBatches, ReprocessBatchTx, ReprocessedHeld, ReprocessIn } from '../inbox/reprocess.tx.ts'
-import { type PassBatch, type PrunePorts, type PruneTx, pruneIn } from '../retention/retention.tx.ts'
+import type { ReprocessBatches, ReprocessedHeld, ReprocessIn } from '../inbox/reprocess.tx.ts'
+import { type PassBatch, type PrunePorts, pruneIn } from '../retention/retention.tx.ts'
 import { isRebuild, type RebuildStretch } from './rebuild.tx.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
 
 type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'replayDeliveries'>
-type JobsTx = AuditTx &
-  PruneTx &
-  ReplayTx &
-  ReprocessBatchTx &
-  Pick<WriteTx, 'dismissHeld' | 'cancelJob' | 'cancelRemoved' | 'insertJob' | 'listUnendedJobs' | 'saveJob'>
-
 type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
 
 /**
@@ -33,7 +29,7 @@ type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => 
  * transaction, so that after a restart the job continues exactly after the last batch.
  */
 export function createJobs(
-  store: Transactions<JobsTx>,
+  store: Transactions<WriteTx>,
   batches: ReprocessBatches,
   { retention, changed, clockWatch }: PrunePorts,
   rebuild: Rebuild,
@@ -169,10 +165,10 @@ async function reprocessFor(
   return { after: { ...saved, state: 'running', cursor: { inboxId: done.next } }, done, retired: [] }
 }
 
-async function dismissFor(tx: Pick<WriteTx, 'dismissHeld'>, job: UnendedOf<DismissJobTask>, limit: number, nowMs: number): Promise<Worked> {
+async function dismissFor(tx: Session, job: UnendedOf<DismissJobTask>, limit: number, nowMs: number): Promise<Worked> {
   const { selection, upTo } = job.task
   const after = job.cursor !== null && 'inboxId' in job.cursor ? job.cursor.inboxId : 0
-  const { count, next } = await tx.dismissHeld({ reason: selection.reason, after, upTo, limit })
+  const { count, next } = await dismissHeld(tx, { reason: selection.reason, after, upTo, limit })
   const saved = { ...job, done: job.done + count }
   if (next === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done: null, retired: [] }
   return { after: { ...saved, state: 'running', cursor: { inboxId: next } }, done: null, retired: [] }

@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseSync, Visitor } from 'oxc-parser'
+import { expect, test } from 'vitest'
+import { readModules } from './source-module.ts'
+
+const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
+
+/**
+ * Functions of the store that are only a part of what a transaction does: an engine locks first, remembers something or works in sets. So a
+ * flow calls the verb of the transaction, and only engines and the store itself call the function.
+ */
+const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
+  'store/settings.ts': ['loadNumber', 'loadSetting', 'TOMBSTONE_KEY'],
+  'store/admin/erasure/erase-parcels.ts': ['eraseParcels'],
+  'store/admin/erasure/mentions.ts': ['searchMentions'],
+  'store/admin/erasure/unfinished.ts': ['removeUnfinished'],
+  'store/admin/jobs.ts': ['listUnendedJobs'],
+  'store/admin/retention/retention-state.ts': ['loadRetention'],
+  'store/admin/retention/retire-parcels.ts': ['removeParcels'],
+  'store/delivery/deliveries.ts': ['enqueueComposed', 'queueDelivery'],
+  'store/delivery/endpoints.ts': ['listEndpoints', 'removeEndpoint', 'saveEndpoint', 'saveHealth'],
+  'store/delivery/feed.ts': ['appendFeed'],
+  'store/delivery/next-deliveries.ts': ['findNextDeliveries'],
+  'store/delivery/replays.ts': ['replayDeliveries'],
+  'store/delivery/settlements.ts': ['cancelEach', 'saveSettlements'],
+  'store/delivery/skips.ts': ['findSkipped'],
+  'store/history/parcels.ts': ['saveParcel'],
+  'store/history/rebuilding.ts': ['rebuildVerbs'],
+  'store/history/sightings.ts': ['loadSightingsOf'],
+  'store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],
+  'store/history/unused-contents.ts': ['markContents', 'removeContents', 'unmarkContents'],
+  'store/polling/due-polls.ts': ['findAskable', 'findDuePolls'],
+  'store/polling/leases.ts': ['createLeases', 'createTransactionLeases'],
+  'store/polling/schedule-shift.ts': ['shiftSchedule'],
+}
+
+interface Import {
+  readonly target: string
+  readonly names: readonly string[]
+  /** Whether the module is loaded at run time, not only read by the compiler. */
+  readonly isLoaded: boolean
+}
+
+function importsOf(path: string, source: string): readonly Import[] {
+  const { module } = parseSync(path, source)
+  return module.staticImports.map(({ moduleRequest, entries, start }) => ({
+    target: targetOf(path, moduleRequest.value),
+    names: entries.flatMap(({ importName }) => importName.name ?? []),
+    isLoaded: !source.slice(start).startsWith('import type'),
+  }))
+}
+
+function targetOf(path: string, specifier: string): string {
+  return specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : specifier
+}
+
+function taken(path: string, source: string): readonly string[] {
+  return importsOf(path, source).flatMap(({ target, names }) =>
+    names.filter((name) => OF_ENGINES[target]?.includes(name)).map((name) => `${path}: ${name}`),
+  )
+}
+
+const sources = new Map(readModules(SOURCES).map(({ path }) => [path, readFileSync(SOURCES + path, 'utf8')]))
+
+test('no flow calls a function of the store that an engine wraps', () => {
+  const flows = [...sources].filter(([path]) => path.startsWith('flow/'))
+  expect(flows.flatMap(([path, source]) => taken(path, source))).toEqual([])
+  expect(taken('flow/admin/x.ts', "import { listUnendedJobs } from '../../store/admin/jobs.ts'")).toEqual([
+    'flow/admin/x.ts: listUnendedJobs',
+  ])
+})
+
+test('each function that flows may not call exists', () => {
+  const missing = Object.entries(OF_ENGINES).flatMap(([path, names]) =>
+    names.filter((name) => !new RegExp(`export (?:async )?(?:function|const) ${name}\\b`).test(sources.get(path) ?? '')),
+  )
+  expect(missing).toEqual([])
+})
+
+const imports = new Map([...sources].map(([path, source]) => [path, importsOf(path, source)]))
+
+/** Returns the modules that a module loads before it runs. */
+function loadedBy(path: string, seen: Set<string> = new Set()): ReadonlySet<string> {
+  if (seen.has(path)) return seen
+  seen.add(path)
+  for (const { target, isLoaded } of imports.get(path) ?? []) if (isLoaded) loadedBy(target, seen)
+  return seen
+}
+
+function loadedLater(path: string): readonly string[] {
+  const found: string[] = []
+  new Visitor({
+    ImportExpression({ source }) {
+      if (source.type === 'Literal' && typeof source.value === 'string') found.push(targetOf(path, source.value))
+    },
+  }).visit(parseSync(path, sources.get(path) ?? '').program)
+  return found
+}
+
+const isKysely = (target: string) => target === 'kysely' || target.startsWith('kysely/')
+
+/** What commands import only when they start a relay or work on a store themselves. */
+const WITH_STORE = ['cli/demo/sole-relay.ts', 'cli/serving.ts', 'successor.ts', 'wiring/backups/restore.ts'].concat(
+  'wiring/checking/standalone-check.ts',
+  'wiring/lost-tombstones.ts',
+  'wiring/moving/undo-move.ts',
+)
+
+const THREADS = ['wiring/hosting/receiver-thread.ts', 'wiring/backups/backup-thread.ts', 'store/sqlite/checkpoint-thread.ts'].concat(
+  'store/sqlite/search-thread.ts',
+)
+
+test('kysely takes no time at the start of a command or of a thread that runs no statements', () => {
+  const commands = [...sources.keys()].filter((path) => path.startsWith('cli/'))
+  const later = new Set([...new Set(commands.flatMap((path) => [...loadedBy(path)]))].flatMap(loadedLater))
+  const loading = [...commands, ...later, ...THREADS].filter((path) => [...loadedBy(path)].some(isKysely))
+  expect([...new Set(loading)].toSorted()).toEqual(WITH_STORE)
+})
