@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type EndpointSettings, noFilters } from '../../src/domain/delivery/endpoint.ts'
+import { defaultSettings, type EndpointSettings } from '../../src/domain/delivery/endpoint.ts'
 import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import { systemClock } from '../../src/runtime/system-clock.ts'
 import type { Engine } from '../../src/store/contract.ts'
@@ -111,8 +111,7 @@ export async function fillStore({ place, engine, parcels, endpoints, atMs, say }
 
 /** A placeholder: the config of the started relay sets the URL. */
 export function endpointNamed(name: string): EndpointSettings {
-  const nothing = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' as const, headers: [] }
-  return { name, url: 'http://127.0.0.1:9/', enabled: true, signature: 'carrier', filters: noFilters, ...nothing }
+  return { ...defaultSettings, name, url: 'http://127.0.0.1:9/' }
 }
 
 function versionOfCode(): string {

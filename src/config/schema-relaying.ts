@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { FIXED_HEADERS_MAX, fixedHeaderProblem, fixedValueProblem, lowerCaseNames } from '../domain/delivery/fixed-headers.ts'
+import { filterSchemas, type Kinds, settingSchemas } from '../domain/delivery/settings-table.ts'
 import { isStandardKey, STANDARD_KEY_RULE } from '../domain/delivery/standard-key.ts'
 import { allowedTarget } from './allowed-target.ts'
 import { caFile, proxy } from './schema-carrier.ts'
@@ -9,33 +10,40 @@ import { duration, flag, fraction, list, oneOf, section, text, webUrl, webUrlPro
 const steps = () =>
   list(duration('0s', '365d'), '[5s, 5m, 30m]').min(1, { error: 'must hold at least one duration, such as [5s, 5m, 30m]' })
 
+const optional = <Value>(schema: z.ZodType<Value>, words: string) =>
+  schema
+    .optional()
+    .describe(words)
+    .transform((value) => value ?? null)
+
+/** How the config sets each kind of setting. */
+const SETTING = {
+  flag: ({ config }) => flag.default(false).describe(config),
+  choice: ({ names, config }) => oneOf(names).default(names[0]).describe(config),
+  either: ({ config }) => optional(flag, config),
+  amount: ({ config }, min, max) => optional(fraction(min, max), config),
+  count: ({ config }, min, max) => optional(whole(min, max), config),
+  waits: ({ config }) => optional(steps(), config),
+  values: ({ example, config }) => optional(list(text, example), config),
+} satisfies Kinds
+
 export function endpoint(context: SchemaContext) {
+  const { signature, backfill, ...settings } = settingSchemas(SETTING)
   return section({
     name: text.describe('A unique label.'),
     url: webUrl.describe('Where to post.'),
     sharedKey: secret(context, { warning: looksWeak }).describe('The key that signs its events.'),
     enabled: flag.default(true).describe('false: deliveries wait.'),
-    signature: oneOf(['carrier', 'standard-webhooks'])
-      .default('carrier')
-      .describe(
-        "carrier: the carrier's own signature header. standard-webhooks: also the headers of that specification; sharedKey must then be Base64, with or without whsec_.",
-      ),
-    filters: filters(),
-    backfill: flag.default(false).describe('Also send what happened before the endpoint began, which polls of newly known parcels find.'),
+    signature,
+    filters: section(filterSchemas(SETTING)).prefault({}).describe('Send only events that pass all of these.'),
+    backfill,
     from: z
       .union([z.literal('now'), whole(0, Number.MAX_SAFE_INTEGER)], { error: 'must be now, or a sequence of the feed such as 0' })
       .default('now')
       .describe(
         'Where a new endpoint starts: now, or a sequence of the feed; 0: everything the feed holds. Ignored for an existing endpoint.',
       ),
-    rate: fraction(0.01, 10_000).optional().describe('Attempts per second. Default: no limit.'),
-    concurrency: whole(1, 1000).optional().describe('Attempts at the same time. Default: delivery.perEndpoint.'),
-    schedule: steps().optional().describe('Waits between attempts. Default: delivery.schedule.'),
-    refusals: oneOf(['wait', 'skip'])
-      .default('wait')
-      .describe(
-        'wait: a refused event is retried, and later events of its parcel wait for it. skip: an event answered with 400, 409, 413, 415 or 422 is dead at once, unless the endpoint is failing.',
-      ),
+    ...settings,
     headers: z
       .record(z.string(), secret(context, { problem: fixedValueProblem }), {
         error: 'must be a group of headers, such as { Authorization: { env: SHOP_TOKEN } }',
@@ -60,37 +68,19 @@ export function endpoint(context: SchemaContext) {
       .describe('The certificate that the relay shows when the endpoint asks for one. A reload reads the files again.'),
     proxy: proxy(context),
     caFile,
-  }).transform(({ rate, concurrency, schedule, from, proxy: via, caFile: ca, clientCert, ...rest }, issues) => {
+  }).transform(({ rate, schedule, from, proxy: via, caFile: ca, clientCert, ...rest }, issues) => {
     if (rest.signature === 'standard-webhooks' && !isStandardKey(rest.sharedKey.reveal()))
       issues.addIssue({ code: 'custom', path: ['sharedKey'], message: STANDARD_KEY_RULE })
     return {
       ...rest,
-      ratePerSecond: rate ?? null,
-      concurrency: concurrency ?? null,
-      scheduleMs: schedule ?? null,
+      ratePerSecond: rate,
+      scheduleMs: schedule,
       from: from === 'now' ? null : from,
       proxy: via ?? null,
       caFile: ca ?? null,
       clientCert: clientCert ?? null,
     }
   })
-}
-
-function filters() {
-  return section({
-    status: list(text, '[DeliverySucceeded]').optional().describe('Only these statuses.'),
-    detailedStatus: list(text, '[ArrivedT2]').optional().describe('Only these detailed statuses.'),
-    distributionType: list(text, '[Mailbox]').optional().describe('Only these distribution types.'),
-    displayToConsumer: flag.optional().describe('Only entries that are (true) or are not (false) for consumers.'),
-  })
-    .transform((filters) => ({
-      status: filters.status ?? null,
-      detailedStatus: filters.detailedStatus ?? null,
-      distributionType: filters.distributionType ?? null,
-      displayToConsumer: filters.displayToConsumer ?? null,
-    }))
-    .prefault({})
-    .describe('Send only events that pass all of these.')
 }
 
 export function delivery() {

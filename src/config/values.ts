@@ -33,7 +33,7 @@ export function fraction(min: number, max: number) {
   return z.number({ error }).min(min, { error }).max(max, { error })
 }
 
-export function oneOf<const Names extends readonly [string, ...string[]]>(names: Names) {
+export function oneOf<const Name extends string>(names: readonly Name[]) {
   return z.enum(names, { error: `must be one of ${names.join(', ')}` })
 }
 

@@ -180,20 +180,8 @@ type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
 type StoredSettings = EndpointSettings & { readonly secretsFingerprint?: string | undefined }
 
 export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<EndpointState, 'endpoint' | 'secretsFingerprint'>): string {
-  const { url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers } = endpoint
-  const settings = {
-    url,
-    signature,
-    filters,
-    backfill,
-    ratePerSecond,
-    concurrency,
-    scheduleMs,
-    refusals,
-    headers,
-    secretsFingerprint,
-  } satisfies StoredSettings
-  return JSON.stringify(settings)
+  const { id: _id, name: _name, enabled: _enabled, ...settings } = endpoint
+  return JSON.stringify({ ...settings, secretsFingerprint } satisfies StoredSettings)
 }
 
 function decodeSettings(text: string): StoredSettings {

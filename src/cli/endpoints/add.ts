@@ -1,7 +1,8 @@
 import { Command } from 'commander'
+import { FILTERS, SETTINGS } from '../../domain/delivery/settings-table.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, listOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { fail } from '../exit-codes.ts'
-import { addSettingOptions, defined, filtersIn, headersIn, ratesIn, type SettingOptions, wholeNumber } from './setting-options.ts'
+import { addSettingOptions, headersIn, type SettingOptions, settingsIn, wholeNumber } from './setting-options.ts'
 import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts'
 
 interface AddOptions extends ClientOptions, KeyOptions, SettingOptions {
@@ -19,7 +20,9 @@ export function addCommand(): Command {
     .action(async (name: string, url: string, options: AddOptions) => {
       const ask = await openRelay(options)
       const key = keyIn(options)
-      const text = JSON.stringify({ name, url, ...settingsIn(options), ...headersIn(options), ...key })
+      // The relay fills in the defaults of what the user did not give.
+      const given = { filters: settingsIn(FILTERS, options), ...settingsIn(SETTINGS, options), ...headersIn(options), ...key }
+      const text = JSON.stringify({ name, url, from: options.from, enabled: options.disabled === true ? false : undefined, ...given })
       const answer = await ask('POST', '/relay/endpoints', { type: 'application/json', text })
       if (answer.status !== 201) return fail(describeProblem(answer))
       if (options.json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
@@ -28,9 +31,4 @@ export function addCommand(): Command {
       printKey(answer.body, key)
     })
   return addRelayOptions(addKeyOptions(addSettingOptions(command)))
-}
-
-/** Returns only the settings that the user gave. The relay fills in the defaults of the others. */
-function settingsIn({ from, disabled, ...options }: AddOptions) {
-  return { filters: filtersIn(options), ...defined({ from, ...ratesIn(options) }), ...(disabled === true ? { enabled: false } : {}) }
 }

@@ -2,6 +2,7 @@ import { counted, countText } from '../../domain/amounts.ts'
 import { typedName } from '../../domain/delivery/endpoint.ts'
 import { type Extent, failureSentence, remedySentence, wordFailure } from '../../domain/delivery/failure-words.ts'
 import { describeLimit } from '../../domain/delivery/pace.ts'
+import { FILTERS, ofEach, SETTINGS, type Setting } from '../../domain/delivery/settings-table.ts'
 import { plainText } from '../../domain/words.ts'
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { age } from '../terminal/ages.ts'
@@ -59,23 +60,20 @@ export function dueNow(endpoint: unknown): string {
 
 /** Returns the settings that differ from their defaults. */
 function changedSettings(endpoint: unknown): readonly (readonly [name: string, value: string | null])[] {
-  const number = (name: string) => {
-    const value = memberOf(endpoint, name)
-    return typeof value === 'number' ? value : null
-  }
-  const [rate, concurrency, queuedTo] = [number('rate'), number('concurrency'), number('queuedTo')]
-  const given = memberOf(endpoint, 'headers')
+  const [given, queuedTo] = [memberOf(endpoint, 'headers'), memberOf(endpoint, 'queuedTo')]
   const headers = typeof given === 'object' && given !== null ? Object.keys(given) : []
-  const schedule = listOf(endpoint, 'schedule')
   return [
-    ['backfill', memberOf(endpoint, 'backfill') === true ? 'yes: also what happened before it began' : null],
-    ['rate', rate === null ? null : `at most ${counted(rate, 'attempt', 'attempts')} per second`],
-    ['concurrency', concurrency === null ? null : `at most ${counted(concurrency, 'attempt', 'attempts')} at the same time`],
-    ['schedule', schedule.length === 0 ? null : schedule.join(', ')],
-    ['refusals', textOf(endpoint, 'refusals') === 'skip' ? 'skip: a refused event does not hold up its parcel' : null],
+    ...Object.entries(ofEach(SETTINGS, (row, name) => describeSetting(row, memberOf(endpoint, name)))),
     ['headers', headers.length === 0 ? null : headers.join(', ')],
-    ['queued to', queuedTo === null ? null : `sequence ${queuedTo} of the feed; it catches up`],
+    ['queued to', typeof queuedTo === 'number' ? `sequence ${queuedTo} of the feed; it catches up` : null],
   ]
+}
+
+function describeSetting(row: Setting, value: unknown): string | null {
+  if (row.kind === 'flag') return value === true ? row.shown : null
+  if (row.kind === 'choice') return value === row.names[0] ? null : (row.shown ?? null)
+  if (typeof value === 'number' && 'per' in row) return `at most ${counted(value, 'attempt', 'attempts')} ${row.per}`
+  return Array.isArray(value) ? value.join(', ') : null
 }
 
 function presentFailures(failures: readonly unknown[]): string {
@@ -205,11 +203,10 @@ function since(instant: string | null): string | null {
 }
 
 function describeFilters(filters: unknown): string | null {
-  const named = ['status', 'detailedStatus', 'distributionType'].flatMap((name) => {
-    const values = listOf(filters, name)
-    return values.length === 0 ? [] : [`${name} ${values.join(' or ')}`]
+  const described = Object.keys(FILTERS).flatMap((name) => {
+    const value = memberOf(filters, name)
+    const words = Array.isArray(value) ? value.join(' or ') : typeof value === 'boolean' ? String(value) : ''
+    return words === '' ? [] : [`${name} ${words}`]
   })
-  const shown = memberOf(filters, 'displayToConsumer')
-  const all = typeof shown === 'boolean' ? [...named, `displayToConsumer ${shown}`] : named
-  return all.length === 0 ? null : all.join('; ')
+  return described.length === 0 ? null : described.join('; ')
 }

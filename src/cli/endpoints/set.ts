@@ -1,9 +1,10 @@
 import { Command } from 'commander'
+import { FILTERS, SETTINGS } from '../../domain/delivery/settings-table.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay } from '../asking/ask-relay.ts'
 import { fail, failUsage } from '../exit-codes.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { presentEndpoint } from './present-endpoint.ts'
-import { addSettingOptions, defined, each, filtersIn, headersIn, ratesIn, type SettingOptions } from './setting-options.ts'
+import { addOptionsWithout, addSettingOptions, defined, each, headersIn, type SettingOptions, settingsIn } from './setting-options.ts'
 
 interface SetOptions extends ClientOptions, SettingOptions {
   readonly name?: string
@@ -18,22 +19,14 @@ export function setCommand(): Command {
     .argument('<endpoint>', 'its name or id')
     .option('--to <url>', 'where to push')
     .option('--name <name>', 'what to call it')
-  addSettingOptions(command)
-    .option('--no-status', 'events with any status')
-    .option('--no-detailed-status', 'events with any detailed status')
-    .option('--no-distribution-type', 'events of parcels with any distribution type')
-    .option('--no-display-to-consumer', 'events that consumers may see, and others')
-    .option('--no-backfill', 'no longer push what happened before the endpoint began')
-    .option('--no-rate', 'no limit of attempts per second of its own')
-    .option('--no-concurrency', 'no limit of attempts at the same time of its own')
-    .option('--no-schedule', 'no waits between attempts of its own')
+  addOptionsWithout(addSettingOptions(command))
     .option('--remove-header <name>', 'no longer send this header; may be repeated', each)
     .action(act)
   return addRelayOptions(command)
 }
 
 async function act(nameOrId: string, options: SetOptions): Promise<void> {
-  const [filters, change] = [filtersIn(options), changeIn(options)]
+  const [filters, change] = [settingsIn(FILTERS, options), changeIn(options)]
   const hasFilters = Object.keys(filters).length > 0
   if (!hasFilters && Object.keys(change).length === 0)
     return failUsage('endpoints set: name what to change, such as --to or --status (see --help)')
@@ -55,5 +48,5 @@ async function act(nameOrId: string, options: SetOptions): Promise<void> {
 function changeIn(options: SetOptions): object {
   const { name, to, removeHeader = [] } = options
   const headers = { ...headersIn(options).headers, ...Object.fromEntries(removeHeader.map((header) => [header, null])) }
-  return { ...defined({ name, url: to, ...ratesIn(options) }), ...(Object.keys(headers).length === 0 ? {} : { headers }) }
+  return { ...defined({ name, url: to, ...settingsIn(SETTINGS, options) }), ...(Object.keys(headers).length === 0 ? {} : { headers }) }
 }

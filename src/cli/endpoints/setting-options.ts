@@ -1,65 +1,50 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { secretInVariable } from '../../config/signing-keys.ts'
+import { EVERY_SETTING, ofEach, type Setting } from '../../domain/delivery/settings-table.ts'
 
-/** Options of `endpoints add` and `endpoints set`. False: the option was given as `--no-...`, which only `set` has. */
+/** Options of `endpoints add` and `endpoints set`, by the names of settings. False: `--no-...` was given, which only `set` has. */
 export interface SettingOptions {
-  readonly status?: readonly string[] | false
-  readonly detailedStatus?: readonly string[] | false
-  readonly distributionType?: readonly string[] | false
-  readonly displayToConsumer?: 'yes' | 'no' | false
-  readonly backfill?: boolean
-  readonly rate?: number | false
-  readonly concurrency?: number | false
-  readonly schedule?: readonly string[] | false
-  readonly signature?: string
-  readonly refusals?: string
+  readonly [setting: string]: unknown
   readonly header?: readonly string[]
 }
 
-export const each = (value: string, before: readonly string[] = []) => [...before, value]
+export const each = (value: string, before: unknown = []) => [...[before].flat(), value]
 
 export function addSettingOptions(command: Command): Command {
+  for (const row of Object.values(EVERY_SETTING)) command.addOption(optionOf(row))
+  return command.option('--header <name=variable>', 'send this header, with the value of an environment variable; may be repeated', each)
+}
+
+/** Adds the options of `endpoints set` that take settings back. */
+export function addOptionsWithout(command: Command): Command {
+  for (const { option, without } of Object.values(EVERY_SETTING))
+    if (without !== undefined) command.option(option[0].replace(/^--([a-z-]+).*/, '--no-$1'), without)
   return command
-    .option('--status <value>', 'only events with this status; may be repeated', each)
-    .option('--detailed-status <value>', 'only events with this detailed status; may be repeated', each)
-    .option('--distribution-type <value>', 'only events of parcels with this distribution type; may be repeated', each)
-    .addOption(
-      new Option('--display-to-consumer <which>', 'only events that consumers may see, or only those that they may not').choices([
-        'yes',
-        'no',
-      ]),
-    )
-    .option('--backfill', 'also push what happened before the endpoint began, which polls of newly known parcels find')
-    .option('--rate <number>', 'attempts per second at most', positiveNumber)
-    .option('--concurrency <count>', 'attempts at the same time at most', wholeNumber)
-    .option('--schedule <waits>', 'the waits between attempts, such as 5s,5m,30m', (waits: string) => waits.split(','))
-    .addOption(new Option('--signature <kind>', 'how pushes are signed').choices(['carrier', 'standard-webhooks']))
-    .addOption(
-      new Option('--refusals <what>', 'when a push is refused: let its parcel’s later pushes wait, or skip the refused one').choices([
-        'wait',
-        'skip',
-      ]),
-    )
-    .option('--header <name=variable>', 'send this header, with the value of an environment variable; may be repeated', each)
 }
 
-/** Returns the filters that the user gave; null: any value passes. */
-export function filtersIn({ status, detailedStatus, distributionType, displayToConsumer: shown }: SettingOptions): object {
-  const displayToConsumer = typeof shown === 'string' ? shown === 'yes' : orNull(shown)
-  return defined({
-    status: orNull(status),
-    detailedStatus: orNull(detailedStatus),
-    distributionType: orNull(distributionType),
-    displayToConsumer,
-  })
+const PARSERS: Readonly<Record<string, (text: string, before: unknown) => unknown>> = {
+  values: each,
+  amount: positiveNumber,
+  count: wholeNumber,
+  waits: (text) => text.split(','),
 }
 
-export function ratesIn({ backfill, rate, concurrency, schedule, signature, refusals }: SettingOptions): object {
-  return defined({ backfill, rate: orNull(rate), concurrency: orNull(concurrency), schedule: orNull(schedule), signature, refusals })
+function optionOf(row: Setting): Option {
+  const option = new Option(...row.option)
+  if ('names' in row) return option.choices(row.kind === 'either' ? ['yes', 'no'] : row.names)
+  const parser = PARSERS[row.kind]
+  return parser === undefined ? option : option.argParser(parser)
 }
 
-function orNull<Value>(given: Value | false | undefined): Value | null | undefined {
-  return given === false ? null : given
+/** Returns the settings of a table that the user gave, as the API takes them. */
+export function settingsIn(table: Readonly<Record<string, Setting>>, options: SettingOptions): object {
+  return defined(
+    ofEach(table, ({ kind }, name) => {
+      const given = options[name]
+      if (kind === 'flag') return given
+      return given === false ? null : kind === 'either' && given !== undefined ? given === 'yes' : given
+    }),
+  )
 }
 
 /** Reads the values of headers from environment variables. A value may be a credential, and `ps` and the shell history show arguments. */

@@ -10,6 +10,7 @@ import {
   lowerCaseNames,
   maskedHeaders,
 } from './fixed-headers.ts'
+import { filterSchemas, type Kinds, settingSchemas } from './settings-table.ts'
 
 /** A shorter key could be guessed. */
 const KEY_BYTES_MIN = 16
@@ -21,7 +22,6 @@ const label = z
   .min(1)
   .max(100)
   .refine((value) => value.trim() === value && !/\p{Cc}/u.test(value), { error: 'must not begin or end with white space' })
-const values = z.array(z.string().min(1).max(200)).max(1000).nullable()
 const WAIT = 'must be a duration such as 30s, at most 365d'
 const wait = z
   .string()
@@ -57,41 +57,39 @@ function headersOf<Value extends z.ZodType>(value: Value) {
     .transform((headers) => lowerCaseNames(headers) ?? {})
 }
 
-const members = {
-  name: label,
-  url: z.string().max(2048),
-  enabled: z.boolean(),
-  signature: z.enum(['carrier', 'standard-webhooks']),
-  filters: z.strictObject({
-    status: values.default(null),
-    detailedStatus: values.default(null),
-    distributionType: values.default(null),
-    displayToConsumer: z.boolean().nullable().default(null),
-  }),
-  backfill: z.boolean(),
-  rate: z.number().min(0.01).max(10_000).nullable(),
-  concurrency: z.int().min(1).max(1000).nullable(),
-  schedule: z.array(wait, { error: DURATIONS }).min(1).max(100).nullable(),
-  refusals: z.enum(['wait', 'skip']),
+/** `isNew`: what a new endpoint may leave out has a default. */
+function kindsOf(isNew: boolean) {
+  const or = <Value>(schema: z.ZodType<Value>, value: z.core.util.NoUndefined<Value>) => (isNew ? schema.default(value) : schema)
+  return {
+    flag: () => or(z.boolean(), false),
+    choice: ({ names }) => or(z.enum(names), names[0]),
+    either: () => z.boolean().nullable().default(null),
+    amount: (_, min, max) => or(z.number().min(min).max(max).nullable(), null),
+    count: (_, min, max) => or(z.int().min(min).max(max).nullable(), null),
+    waits: () => or(z.array(wait, { error: DURATIONS }).min(1).max(100).nullable(), null),
+    values: () => z.array(z.string().min(1).max(200)).max(1000).nullable().default(null),
+  } satisfies Kinds
 }
 
+function membersOf(kinds: ReturnType<typeof kindsOf>) {
+  const { signature, ...settings } = settingSchemas(kinds)
+  const filters = z.strictObject(filterSchemas(kinds))
+  return { name: label, url: z.string().max(2048), enabled: z.boolean(), signature, filters, ...settings }
+}
+
+const added = membersOf(kindsOf(true))
+
 export const newEndpointSchema = z.strictObject({
-  ...members,
-  enabled: members.enabled.default(true),
-  signature: members.signature.default('carrier'),
-  filters: members.filters.prefault({}),
-  backfill: members.backfill.default(false),
-  rate: members.rate.default(null),
-  concurrency: members.concurrency.default(null),
-  schedule: members.schedule.default(null),
-  refusals: members.refusals.default('wait'),
+  ...added,
+  enabled: added.enabled.default(true),
+  filters: added.filters.prefault({}),
   headers: headersOf(headerValue).prefault({}),
   sharedKey: key.nullable().default(null),
   from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
 })
 
 export const endpointChangeSchema = z
-  .strictObject(members)
+  .strictObject(membersOf(kindsOf(false)))
   .partial()
   .extend({ headers: headersOf(headerValue.nullable()).optional(), sharedKey: key.nullable().optional() })
 

@@ -60,6 +60,19 @@ export interface RelayedEvent {
 
 export const noFilters: EndpointFilters = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
 
+/** The settings that an endpoint has if nobody sets them. */
+export const defaultSettings: Omit<EndpointSettings, 'name' | 'url'> = {
+  enabled: true,
+  signature: 'carrier',
+  filters: noFilters,
+  backfill: false,
+  ratePerSecond: null,
+  concurrency: null,
+  scheduleMs: null,
+  refusals: 'wait',
+  headers: [],
+}
+
 /**
  * Whether an event passes every filter of an endpoint. Values are compared exactly, because the carrier chooses them freely. `enabled` does not
  * matter, because events of a disabled endpoint wait.

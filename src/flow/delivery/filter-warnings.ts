@@ -1,25 +1,16 @@
 import type { EndpointFilters } from '../../domain/delivery/endpoint.ts'
-import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../../domain/history/status-entry.ts'
+import { FILTERS, ofEach, type Setting } from '../../domain/delivery/settings-table.ts'
 import { nearestName } from '../../domain/near-name.ts'
 import type { ReadSide } from '../../store/read-side.ts'
 
 /** If events have had more different values than this, the carrier seems to invent values all the time. Then an unknown value is no mistake. */
 const VALUES_MAX = 500
 
-/** The filters on values that the carrier chooses freely. */
-type ValueFilters = Pick<EndpointFilters, 'status' | 'detailedStatus' | 'distributionType'>
-
 /** A setting that is valid but probably a mistake. */
 export interface FilterWarning {
-  readonly filter: keyof ValueFilters
+  readonly filter: string
   /** A clause without a full stop. */
   readonly message: string
-}
-
-const UNSEEN: Readonly<Record<keyof ValueFilters, string>> = {
-  status: 'no parcel has had the status',
-  detailedStatus: 'no event has had the detailed status',
-  distributionType: 'no event has had the kind of delivery',
 }
 
 /**
@@ -28,16 +19,14 @@ const UNSEEN: Readonly<Record<keyof ValueFilters, string>> = {
  */
 export function createFilterWarnings(
   reads: Pick<ReadSide, 'listStatuses' | 'listEventValues'>,
-): (filters: ValueFilters) => Promise<readonly FilterWarning[]> {
-  return async ({ status, detailedStatus, distributionType }) => {
-    if (status === null && detailedStatus === null && distributionType === null) return []
-    const values = await reads.listEventValues()
-    const seen = (name: string) => values.flatMap(({ member, value }) => (member === name ? [value] : []))
-    return [
-      ...warningsAbout('status', status, [...DOCUMENTED_STATUSES, ...(await reads.listStatuses())]),
-      ...warningsAbout('detailedStatus', detailedStatus, [...DOCUMENTED_DETAILED_STATUSES, ...seen('detailedStatus')]),
-      ...warningsAbout('distributionType', distributionType, seen('distributionType')),
-    ]
+): (filters: EndpointFilters) => Promise<readonly FilterWarning[]> {
+  return async (filters) => {
+    const wanted = new Map<string, unknown>(Object.entries(filters).filter(([, values]) => Array.isArray(values)))
+    if (wanted.size === 0) return []
+    const statuses = (await reads.listStatuses()).map((value) => ({ member: 'status', value }))
+    const seen = Map.groupBy([...statuses, ...(await reads.listEventValues())], ({ member }) => member)
+    const warnings = ofEach(FILTERS, (row, name) => warningsAbout(row, name, wanted.get(name), seen.get(name)))
+    return Object.values(warnings).flat()
   }
 }
 
@@ -45,12 +34,19 @@ export function describeWarning({ filter, message }: FilterWarning): string {
   return `filters.${filter}: ${message}`
 }
 
-function warningsAbout(filter: keyof ValueFilters, wanted: readonly string[] | null, seen: readonly string[]): readonly FilterWarning[] {
-  const known = [...new Set(seen)]
-  if (wanted === null || known.length === 0 || known.length > VALUES_MAX) return []
-  return wanted.flatMap((value) => {
+function warningsAbout(
+  row: Setting,
+  filter: string,
+  wanted: unknown,
+  seen: readonly { readonly value: string }[] = [],
+): readonly FilterWarning[] {
+  if (row.kind !== 'values' || !Array.isArray(wanted)) return []
+  const known = [...new Set([...row.known, ...seen.map(({ value }) => value)])]
+  if (known.length === 0 || known.length > VALUES_MAX) return []
+  return wanted.map(String).flatMap((value) => {
     if (known.includes(value)) return []
     const near = nearestName(value, known)
-    return [{ filter, message: `${UNSEEN[filter]} "${value}" so far${near === null ? '' : `; did you mean ${near}?`}` }]
+    const unseen = `no ${filter === 'status' ? 'parcel' : 'event'} has had the ${row.label.toLowerCase()}`
+    return [{ filter, message: `${unseen} "${value}" so far${near === null ? '' : `; did you mean ${near}?`}` }]
   })
 }

@@ -1,4 +1,4 @@
-import { noFilters } from '../../domain/delivery/endpoint.ts'
+import { defaultSettings, noFilters } from '../../domain/delivery/endpoint.ts'
 import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
@@ -11,18 +11,12 @@ export async function saveOperator(tx: Pick<WriteTx, 'listEndpoints' | 'saveEndp
   const known = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   const state: EndpointState = {
     endpoint: {
+      ...defaultSettings,
       id: known?.endpoint.id ?? '',
       name: OPERATOR_NAME,
       url,
-      enabled: true,
-      signature: 'carrier',
       filters: { ...noFilters, status: [] },
-      backfill: false,
-      ratePerSecond: null,
-      concurrency: null,
       scheduleMs: SCHEDULE_MS,
-      refusals: 'wait',
-      headers: [],
     },
     origin: 'operator',
     disabled: null,

@@ -1,11 +1,23 @@
 import { z } from 'zod'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
-import type { Endpoint } from '../../domain/delivery/endpoint.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { filterSchemas, type Kinds, type Limit, settingSchemas } from '../../domain/delivery/settings-table.ts'
 import { instant, named, numberedId, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 import { answerStart, failureReason } from './delivery-schemas.ts'
 
-const anyOf = () => z.array(z.string()).nullable()
+const limit = <Value>(schema: z.ZodType<Value>, { label, unset }: Limit) =>
+  schema.nullable().describe(`${label}; null: ${unset.includes('.') ? `\`${unset}\`` : unset}.`)
+
+/** How the API shows each kind of setting. */
+const SHOWN: Kinds<string> = {
+  flag: ({ answer }) => z.boolean().describe(answer),
+  choice: ({ names }) => z.enum(names),
+  either: () => z.boolean().nullable(),
+  amount: (row) => limit(z.number(), row),
+  count: (row) => limit(wholeNumber(), row),
+  waits: (row) => limit(z.array(z.string()), row),
+  values: () => z.array(z.string()).nullable(),
+}
 
 /** The members that tell how attempts failed. */
 const failedWith = () => ({
@@ -15,58 +27,53 @@ const failedWith = () => ({
   delivery: numberedId().describe('The delivery that last failed like this.'),
 })
 
-const endpointMembers = () => ({
-  id: numberedId(),
-  name: z.string(),
-  url: z.string(),
-  enabled: z.boolean(),
-  signature: oneOfAll<Endpoint['signature']>({ carrier: true, 'standard-webhooks': true }),
-  filters: z.strictObject({
-    status: anyOf(),
-    detailedStatus: anyOf(),
-    distributionType: anyOf(),
-    displayToConsumer: z.boolean().nullable(),
-  }),
-  backfill: z.boolean().describe('Whether it is sent what happened before `beganAt`, too.'),
-  beganAt: instant().describe('When it began. It is sent everything that happened since then.'),
-  rate: z.number().nullable().describe('Attempts per second; null: no limit.'),
-  concurrency: wholeNumber().nullable().describe('Attempts at the same time; null: `delivery.perEndpoint`.'),
-  schedule: z.array(z.string()).nullable().describe('Waits between attempts; null: `delivery.schedule`.'),
-  refusals: oneOfAll<Endpoint['refusals']>({ wait: true, skip: true }),
-  headers: z.record(z.string(), z.literal('[redacted]')).describe('The names of its fixed headers; the values are never shown.'),
-  origin: z.enum(['config', 'managed']),
-  state: z.enum(['active', 'failing', 'disabled']),
-  disabledBecause: oneOfAll<NonNullable<EndpointState['disabled']>>({
-    operator: true,
-    gone: true,
-    failing: true,
-    unnamed: true,
-  }).nullable(),
-  disabledSince: instant().nullable().describe('Null: it is enabled, or the time is not known.'),
-  disabledBy: z.string().nullable().describe('The operator who disabled it; null: no operator did.'),
-  waiting: wholeNumber().describe('How many deliveries wait for it.'),
-  oldestWaitingSince: instant().nullable().describe('Null: nothing waits.'),
-  givenUp: wholeNumber().describe('How many deliveries are dead.'),
-  lastSuccessAt: instant().nullable(),
-  lastFailure: z.strictObject({ at: instant(), ...failedWith() }).nullable(),
-  failingSince: instant().nullable().describe('When the first attempt failed after the last accepted one; null: none has failed since.'),
-  limitPerSecond: z
-    .number()
-    .nullable()
-    .describe('It limits us (429, or 503 with `Retry-After`) to about so many deliveries a second; null: it does not.'),
-  waitsUntil: instant().nullable().describe('It limits us and asked to be sent nothing until then; null: it is sent deliveries.'),
-  nextProbeAt: instant()
-    .nullable()
-    .describe('While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing.'),
-  newEventProbeAt: instant()
-    .nullable()
-    .describe(
-      'While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing.',
-    ),
-  keySince: instant().nullable().describe('When its key was given; null: the key is in the config file, or the time is not known.'),
-  nextKeyFrom: instant().nullable().describe('When the new key takes over; null: no key is being replaced.'),
-  queuedTo: wholeNumber().nullable().describe('The sequence in the feed up to which events are queued for it; null: it has caught up.'),
-})
+function endpointMembers() {
+  const { signature, backfill, ...settings } = settingSchemas(SHOWN)
+  return {
+    id: numberedId(),
+    name: z.string(),
+    url: z.string(),
+    enabled: z.boolean(),
+    signature,
+    filters: z.strictObject(filterSchemas(SHOWN)),
+    backfill,
+    beganAt: instant().describe('When it began. It is sent everything that happened since then.'),
+    ...settings,
+    headers: z.record(z.string(), z.literal('[redacted]')).describe('The names of its fixed headers; the values are never shown.'),
+    origin: z.enum(['config', 'managed']),
+    state: z.enum(['active', 'failing', 'disabled']),
+    disabledBecause: oneOfAll<NonNullable<EndpointState['disabled']>>({
+      operator: true,
+      gone: true,
+      failing: true,
+      unnamed: true,
+    }).nullable(),
+    disabledSince: instant().nullable().describe('Null: it is enabled, or the time is not known.'),
+    disabledBy: z.string().nullable().describe('The operator who disabled it; null: no operator did.'),
+    waiting: wholeNumber().describe('How many deliveries wait for it.'),
+    oldestWaitingSince: instant().nullable().describe('Null: nothing waits.'),
+    givenUp: wholeNumber().describe('How many deliveries are dead.'),
+    lastSuccessAt: instant().nullable(),
+    lastFailure: z.strictObject({ at: instant(), ...failedWith() }).nullable(),
+    failingSince: instant().nullable().describe('When the first attempt failed after the last accepted one; null: none has failed since.'),
+    limitPerSecond: z
+      .number()
+      .nullable()
+      .describe('It limits us (429, or 503 with `Retry-After`) to about so many deliveries a second; null: it does not.'),
+    waitsUntil: instant().nullable().describe('It limits us and asked to be sent nothing until then; null: it is sent deliveries.'),
+    nextProbeAt: instant()
+      .nullable()
+      .describe('While it is failing: when a waiting event is attempted next; null: nothing waits, or it is not failing.'),
+    newEventProbeAt: instant()
+      .nullable()
+      .describe(
+        'While it is failing: when an event that comes now would be attempted, if nothing else waits for its parcel; null: it is not failing.',
+      ),
+    keySince: instant().nullable().describe('When its key was given; null: the key is in the config file, or the time is not known.'),
+    nextKeyFrom: instant().nullable().describe('When the new key takes over; null: no key is being replaced.'),
+    queuedTo: wholeNumber().nullable().describe('The sequence in the feed up to which events are queued for it; null: it has caught up.'),
+  }
+}
 
 const fingerprint = () =>
   z

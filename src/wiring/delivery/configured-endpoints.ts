@@ -150,10 +150,10 @@ function secretsMark({ name, sharedKey, headers }: Config['endpoints'][number], 
   return { secretsFingerprint, hasNewSecrets: was !== undefined && fingerprintSecrets(was.sharedKey, was.headers) !== secretsFingerprint }
 }
 
+/** Leaves out what the store must not hold: secrets, and how to reach the endpoint. */
 function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
-  const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, from } = endpoint
-  const headers = Object.keys(endpoint.headers)
-  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers, from }
+  const { sharedKey: _key, headers, proxy: _proxy, caFile: _ca, clientCert: _cert, ...settings } = endpoint
+  return { ...settings, headers: Object.keys(headers) }
 }
 
 /** Returns how to reach the operator's address; undefined: the config names no operator. */

@@ -1,20 +1,8 @@
 import type { ClaimedDelivery, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
-import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/endpoint.ts'
+import { defaultSettings, type EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
 import type { WriteSide } from '../../../src/flow/write-side.ts'
 
-export const endpointSettings: EndpointSettings = {
-  name: 'shop',
-  url: 'http://shop.internal/',
-  enabled: true,
-  signature: 'carrier',
-  filters: noFilters,
-  backfill: false,
-  ratePerSecond: null,
-  concurrency: null,
-  scheduleMs: null,
-  refusals: 'wait',
-  headers: [],
-}
+export const endpointSettings: EndpointSettings = { ...defaultSettings, name: 'shop', url: 'http://shop.internal/' }
 
 /** Deliveries received, by endpoint id. */
 const arrived = new WeakMap<WriteSide, Map<string, ClaimedDelivery[]>>()

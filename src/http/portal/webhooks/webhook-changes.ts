@@ -1,6 +1,7 @@
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
+import { EVERY_SETTING } from '../../../domain/delivery/settings-table.ts'
 import { AppError } from '../../../domain/errors.ts'
-import { bodyOf, type WebhookFields } from './webhook-form.ts'
+import { bodyOf, readList, type WebhookFields } from './webhook-form.ts'
 
 /** What a form changes, compared with the webhook as the form showed it. */
 export interface WebhookChanges {
@@ -13,25 +14,12 @@ export interface WebhookChanges {
 }
 
 export interface Conflict {
-  readonly field: (typeof FIELDS)[number]
+  readonly field: string
   readonly now: string
   readonly sent: string
 }
 
-const FIELDS = [
-  'url',
-  'name',
-  'status',
-  'detailedStatus',
-  'distributionType',
-  'displayToConsumer',
-  'backfill',
-  'rate',
-  'concurrency',
-  'schedule',
-  'signature',
-  'refusals',
-] as const satisfies readonly (keyof WebhookFields)[]
+const FIELDS = ['url', 'name', ...Object.keys(EVERY_SETTING)]
 
 /**
  * Finds what a form changes. `shown`: the fields as the form showed them, as JSON; empty: not known, so that the form changes every field.
@@ -39,17 +27,17 @@ const FIELDS = [
  */
 export function changesIn(sent: WebhookFields, shown: string, now: WebhookFields, { filters }: Pick<Endpoint, 'filters'>): WebhookChanges {
   const before = readShown(shown)
-  const changed = FIELDS.filter((name) => before === null || !isEqual(sent[name], before[name]))
-  const conflicts = changed.filter((name) => before !== null && !isEqual(now[name], before[name]) && !isEqual(now[name], sent[name]))
+  const changed = FIELDS.filter((name) => before === null || sent[name] !== before[name])
+  const conflicts = changed.filter((name) => before !== null && now[name] !== before[name] && now[name] !== sent[name])
   const { filters: sentFilters, ...members } = bodyOf(sent)
-  const picked = (from: object) => Object.fromEntries(Object.entries(from).filter(([name]) => changed.some((one) => one === name)))
+  const picked = (from: object) => Object.fromEntries(Object.entries(from).filter(([name]) => changed.includes(name)))
   const pickedFilters = picked(sentFilters)
   const isFiltered = Object.keys(pickedFilters).length > 0
   const body = { ...picked(members), ...(isFiltered ? { filters: { ...filters, ...pickedFilters } } : {}) }
-  const kept = Object.fromEntries(FIELDS.filter((name) => !changed.includes(name)).map((name) => [name, now[name]]))
+  const kept = Object.fromEntries(FIELDS.filter((name) => !changed.includes(name)).map((name) => [name, now[name] ?? '']))
   return {
     body: Object.keys(body).length === 0 ? null : body,
-    conflicts: conflicts.map((field) => ({ field, now: textOf(now[field]), sent: textOf(sent[field]) })),
+    conflicts: conflicts.map((field) => ({ field, now: saidOf(field, now), sent: saidOf(field, sent) })),
     fields: { ...sent, ...kept },
   }
 }
@@ -65,13 +53,9 @@ function readShown(shown: string): Readonly<Record<string, unknown>> | null {
   throw new AppError('bad_request', 'The form is not as the portal made it. Load the page again.')
 }
 
-function isEqual(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other)
-}
-
-function textOf(value: WebhookFields[keyof WebhookFields]): string {
-  if (value === true || value === false) return value ? 'yes' : 'no'
-  if (value === null) return 'all'
-  const text = typeof value === 'string' ? value : value.join(', ')
-  return text === '' ? 'empty' : text
+function saidOf(field: string, { [field]: text = '' }: WebhookFields): string {
+  const row = EVERY_SETTING[field]
+  if (row?.kind === 'flag') return text === 'true' ? 'yes' : 'no'
+  const said = row?.kind === 'values' && row.isTicked === true ? (readList(text)?.join(', ') ?? 'all') : text
+  return said === '' ? 'empty' : said
 }

@@ -8,7 +8,7 @@ import type { Visit } from '../page-route.ts'
 import { copyable, crumbs, headline, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import type { Conflict } from './webhook-changes.ts'
-import { type FieldErrors, LABELS, mistakes, type WebhookFields, webhookForm } from './webhook-form.ts'
+import { type FieldErrors, labelOf, mistakes, type WebhookFields, webhookForm } from './webhook-form.ts'
 
 const isEmpty = (errors: FieldErrors) => Object.keys(errors).length === 0
 
@@ -52,7 +52,7 @@ ${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, butto
 function conflictNote(conflicts: readonly Conflict[]): Markup | null {
   if (conflicts.length === 0) return null
   const items = conflicts.map(
-    ({ field, now, sent }) => html`<li>${LABELS[field] ?? field}: now <strong>${now}</strong>, you want <strong>${sent}</strong></li>`,
+    ({ field, now, sent }) => html`<li>${labelOf(field)}: now <strong>${now}</strong>, you want <strong>${sent}</strong></li>`,
   )
   return html`<div class="note bad" role="alert"><strong>Nothing was changed.</strong> Somebody else has changed the same fields since you opened this page:<ul>${items}</ul>Save again to replace their values with yours.</div>`
 }

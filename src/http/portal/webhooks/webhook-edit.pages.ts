@@ -1,22 +1,11 @@
 import type { FormerOrder } from '../../../domain/admin/operator-action.ts'
-import { presentSettings } from '../../../domain/delivery/endpoint-settings.ts'
-import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { stampOfKeys } from './webhook.page.ts'
 import { changesIn } from './webhook-changes.ts'
 import { addedPage, editPage, keyPage, newPage } from './webhook-edit.page.ts'
-import {
-  bodyOf,
-  EMPTY_FIELDS,
-  type FieldErrors,
-  fieldErrors,
-  fieldsOf,
-  fieldsOfEndpoint,
-  startOf,
-  type WebhookFields,
-} from './webhook-form.ts'
+import { bodyOf, EMPTY_FIELDS, type FieldErrors, fieldErrors, fieldsOf, fieldsOfEndpoint, startOf } from './webhook-form.ts'
 
 /** Makes the pages with forms about a webhook's settings and its key. */
 export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly PageRoute[] {
@@ -31,7 +20,7 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
 
   async function add(visit: Visit): Promise<PageAnswer> {
     const fields = fieldsOf(visit.form)
-    const sharedKey = fields.isKeyGiven ? visit.form.get('sharedKey') : null
+    const sharedKey = fields.key === 'given' ? visit.form.get('sharedKey') : null
     return await orSayWhatIsWrong(
       async () => ({
         page: addedPage(visit, await manageEndpoints.add({ ...bodyOf(fields), sharedKey, from: startOf(fields) }, visit.by)),
@@ -51,7 +40,7 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
 
   async function showForm(visit: Visit): Promise<PageAnswer> {
     const state = await manageEndpoints.find(visit.param('id'))
-    const fields = fieldsNow(state)
+    const fields = fieldsOfEndpoint(state.endpoint)
     return { page: editPage(visit, state, fields, { shown: JSON.stringify(fields) }) }
   }
 
@@ -60,7 +49,7 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
     const id = visit.param('id')
     const before = await manageEndpoints.find(id)
     const shown = visit.form.get('shown')
-    const now = fieldsNow(before)
+    const now = fieldsOfEndpoint(before.endpoint)
     const { body, conflicts, fields } = changesIn(fieldsOf(visit.form), shown, now, before.endpoint)
     if (conflicts.length > 0) return { page: editPage(visit, before, fields, { shown: JSON.stringify(now), conflicts }), status: 409 }
     if (body === null) return { goTo: visit.to`/webhooks/${id}` }
@@ -68,7 +57,7 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
       async () => {
         const { state, warnings } = await manageEndpoints.change(id, body, visit.by)
         if (warnings.length === 0) return { goTo: visit.to`/webhooks/${id}` }
-        return { page: editPage(visit, state, fields, { shown: JSON.stringify(fieldsNow(state)), warnings }) }
+        return { page: editPage(visit, state, fields, { shown: JSON.stringify(fieldsOfEndpoint(state.endpoint)), warnings }) }
       },
       async (errors) => editPage(visit, before, fields, { shown: shown || JSON.stringify(now), errors }),
     )
@@ -98,10 +87,6 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
       'The key of this endpoint was replaced after the page was loaded, so nothing was done. Reload the page first.',
     )
   }
-}
-
-function fieldsNow({ endpoint }: EndpointState): WebhookFields {
-  return fieldsOfEndpoint(endpoint, presentSettings(endpoint).schedule)
 }
 
 /** Runs the work of a form. If a field is wrong, answers with the form and the mistakes. */

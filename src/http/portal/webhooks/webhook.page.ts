@@ -5,6 +5,7 @@ import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/del
 import type { SecretOrigin } from '../../../domain/delivery/endpoint-keys.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { answerWord, extentOf, failureSentence, wordFailure } from '../../../domain/delivery/failure-words.ts'
+import { FILTERS, ofEach, SETTINGS, type Setting, type SettingValue } from '../../../domain/delivery/settings-table.ts'
 import { digest } from '../../../domain/digest.ts'
 import { receivedText } from '../../../domain/received-text.ts'
 import type { EndpointView, InspectedEndpoint, NextProbe } from '../../../flow/delivery/endpoint-view.ts'
@@ -18,6 +19,7 @@ import { fullTime, hourBegun, relativeTime, settingText, timeInSentence, timeInT
 import { wordsOnPage } from '../words.ts'
 import { remedyOf } from './failure-words.ts'
 import { testNote } from './test-note.ts'
+import { unsetWords } from './webhook-form.ts'
 import { disabledBecause, limitText, webhookMark } from './webhook-list.page.ts'
 
 /** The result of the button that somebody pressed on this page. Null: the page was only loaded. */
@@ -168,25 +170,28 @@ ${table({
 }
 
 function settingsOf({ endpoint, beganAtMs }: EndpointState, nowMs: number): readonly (readonly [string, Part])[] {
-  const { filters, ratePerSecond, concurrency, scheduleMs } = endpoint
-  const list = (values: readonly string[] | null) => (values === null ? 'all' : values.length === 0 ? 'none' : values.join(', '))
-  const byDefault = html` <small>default</small>`
+  const { filters, backfill, ratePerSecond, scheduleMs, headers, ...settings } = endpoint
+  const values = new Map<string, SettingValue>(Object.entries({ ...filters, ...settings, rate: ratePerSecond, schedule: scheduleMs }))
+  const listed = (table: Readonly<Record<string, Setting>>) =>
+    Object.values(ofEach(table, (row, name) => [row.listed ?? row.label, settingWords(row, values.get(name) ?? null)] as const))
+  const { backfill: _, signature, refusals, ...limits } = SETTINGS
   return [
-    ['Status', list(filters.status)],
-    ['Detailed status', list(filters.detailedStatus)],
-    ['Kind of delivery', list(filters.distributionType)],
-    [
-      'For consumers',
-      filters.displayToConsumer === null ? 'all events' : `only those a consumer may ${filters.displayToConsumer ? '' : 'not '}see`,
-    ],
-    ['Events since', endpoint.backfill ? 'ever' : fullTime(beganAtMs, nowMs)],
-    ['Rate', ratePerSecond === null ? html`no limit${byDefault}` : `${ratePerSecond} a second`],
-    ['At the same time', concurrency === null ? html`as delivery.perEndpoint says${byDefault}` : String(concurrency)],
-    ['Waits between attempts', scheduleMs === null ? html`as delivery.schedule says${byDefault}` : scheduleMs.map(settingText).join(', ')],
-    ['Fixed headers', endpoint.headers.length === 0 ? html`none${byDefault}` : endpoint.headers.join(', ')],
-    ['Signature', endpoint.signature === 'carrier' ? 'as the carrier signs' : 'also as Standard Webhooks'],
-    ['An event that it refuses', endpoint.refusals === 'wait' ? 'waits and is tried again' : 'is given up, and the next is sent'],
+    ...listed(FILTERS),
+    ['Events since', backfill ? 'ever' : fullTime(beganAtMs, nowMs)],
+    ...listed(limits),
+    ['Fixed headers', headers.length === 0 ? html`none${BY_DEFAULT}` : headers.join(', ')],
+    ...listed({ signature, refusals }),
   ]
+}
+
+const BY_DEFAULT = html` <small>default</small>`
+
+function settingWords(row: Setting, value: SettingValue): Part {
+  if ('names' in row) return row.words[row.names.indexOf(String(value ?? ''))]
+  if (row.kind === 'flag') return value === true ? 'yes' : 'no'
+  if (row.kind === 'values') return typeof value === 'object' && value !== null ? value.join(', ') || 'none' : 'all'
+  if (value === null) return html`${unsetWords(row)}${BY_DEFAULT}`
+  return typeof value === 'object' ? value.map(Number).map(settingText).join(', ') : `${value}${row.unit ?? ''}`
 }
 
 /** Returns a digest of a webhook's encrypted keys. Forms send it back, which shows whether the keys have changed since the page was made. */
