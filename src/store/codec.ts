@@ -231,17 +231,17 @@ function decodeSpan({ backfill_from: from, backfill_to: to, backfill_earlier }: 
 export function encodeHealth(health: EndpointHealth) {
   const { lastSuccessAtMs, failingSinceMs, failedForMs, failedParcels, probing, round, wokenAtMs, alarmedAtMs, pace } = health
   return {
-    succeededAtMs: lastSuccessAtMs,
-    failingSinceMs,
-    failedForMs,
-    failedParcels: JSON.stringify(failedParcels),
-    probeAtMs: probing?.atMs ?? null,
-    probesFailed: probing?.failed ?? 0,
-    refusedFrom: probing?.refused?.fromRound ?? null,
-    refusedAtMs: probing?.refused?.atMs ?? null,
+    succeeded_at_ms: lastSuccessAtMs,
+    failing_since_ms: failingSinceMs,
+    failed_for_ms: failedForMs,
+    failed_parcels: JSON.stringify(failedParcels),
+    probe_at_ms: probing?.atMs ?? null,
+    probes_failed: probing?.failed ?? 0,
+    refused_from: probing?.refused?.fromRound ?? null,
+    refused_at_ms: probing?.refused?.atMs ?? null,
     round,
-    wokenAtMs,
-    alarmedAtMs,
+    woken_at_ms: wokenAtMs,
+    alarmed_at_ms: alarmedAtMs,
     pace: pace === null ? null : JSON.stringify(pace),
   }
 }

@@ -90,6 +90,11 @@ function placeholders<P extends Params>(): P {
   return new Proxy({}, { get: (_target, name) => new Placeholder(String(name)) }) as P
 }
 
+/** Returns a value for each of some columns: the parameter of the same name. */
+export function rowOf<Row extends Params>(columns: Readonly<Record<keyof Row, unknown>>, params: Row): Row {
+  return Object.fromEntries(Object.keys(columns).map((name) => [name, params[name]])) as Row
+}
+
 export function readParameter(parameter: unknown): Placeholder | Exclude<SqlValue, SqlList> {
   if (parameter instanceof Placeholder || parameter instanceof Uint8Array || parameter === null) return parameter
   if (typeof parameter === 'string' || typeof parameter === 'number') return parameter

@@ -1,82 +1,26 @@
 import type { DamagedEndpoint, Endpoint } from '../../domain/delivery/endpoint.ts'
-import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
+import { type EndpointHealth, newHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys, isReadableEndpoint } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { statement } from '../statement.ts'
+import { COLUMNS } from '../schema.ts'
+import { rowOf, statement } from '../statement.ts'
 import { forgetFailures } from './failures.ts'
 
 const standing = statement()((db) => db.selectFrom('endpoint').selectAll().where('removed_at_ms', 'is', null).orderBy('id'))
 
-/** The parameters for the health columns. This is a type, because an interface is not assignable to `Params`. */
-type HealthColumns = {
-  readonly succeededAtMs: number | null
-  readonly failingSinceMs: number | null
-  readonly failedForMs: number
-  readonly failedParcels: string
-  readonly probeAtMs: number | null
-  readonly probesFailed: number
-  readonly refusedFrom: number | null
-  readonly refusedAtMs: number | null
-  readonly round: number
-  readonly wokenAtMs: number
-  readonly alarmedAtMs: number | null
-  readonly pace: string | null
-}
-type EndpointColumns = HealthColumns & {
-  readonly name: string
-  readonly origin: string
-  readonly settings: string
-  readonly disabled: string | null
-  readonly disabledAtMs: number | null
-  readonly disabledBy: string | null
-  readonly sealedKeys: string | null
-  readonly queuedTo: number | null
-  readonly firstSequence: number
-  readonly beganAtMs: number
-  readonly backfillFrom: number | null
-  readonly backfillTo: number | null
-  readonly backfillEarlier: string
-}
+type Health = ReturnType<typeof encodeHealth>
+const HEALTH: Health = encodeHealth(newHealth)
 
-const healthColumnsOf = (p: HealthColumns) => ({
-  succeeded_at_ms: p.succeededAtMs,
-  failing_since_ms: p.failingSinceMs,
-  failed_for_ms: p.failedForMs,
-  failed_parcels: p.failedParcels,
-  probe_at_ms: p.probeAtMs,
-  probes_failed: p.probesFailed,
-  refused_from: p.refusedFrom,
-  refused_at_ms: p.refusedAtMs,
-  round: p.round,
-  woken_at_ms: p.wokenAtMs,
-  alarmed_at_ms: p.alarmedAtMs,
-  pace: p.pace,
-})
+type SavedEndpoint = ReturnType<typeof encodeEndpoint>
+const { id: _id, removed_at_ms: _removed, ...SAVED } = COLUMNS.endpoint
 
-const columnsOf = (p: EndpointColumns) => ({
-  name: p.name,
-  origin: p.origin,
-  settings: p.settings,
-  disabled: p.disabled,
-  disabled_at_ms: p.disabledAtMs,
-  disabled_by: p.disabledBy,
-  ...healthColumnsOf(p),
-  sealed_keys: p.sealedKeys,
-  queued_to: p.queuedTo,
-  first_sequence: p.firstSequence,
-  began_at_ms: p.beganAtMs,
-  backfill_from: p.backfillFrom,
-  backfill_to: p.backfillTo,
-  backfill_earlier: p.backfillEarlier,
-})
+const insertEndpoint = statement<SavedEndpoint>()((db, p) => db.insertInto('endpoint').values(rowOf(SAVED, p)).returning('id'))
 
-const insertEndpoint = statement<EndpointColumns>()((db, p) => db.insertInto('endpoint').values(columnsOf(p)).returning('id'))
-
-const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
+const updateEndpoint = statement<SavedEndpoint & { id: number }>()((db, p) =>
   db
     .updateTable('endpoint')
-    .set({ ...columnsOf(p), removed_at_ms: null })
+    .set({ ...rowOf<SavedEndpoint>(SAVED, p), removed_at_ms: null })
     .where('id', '=', p.id),
 )
 
@@ -117,23 +61,23 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
 }
 
 /** Encodes an endpoint as columns, to store them or to compare two states of an endpoint. */
-export function encodeEndpoint(state: EndpointState): EndpointColumns {
+export function encodeEndpoint(state: EndpointState) {
   const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, firstSequence, beganAtMs, backfilled } = state
   return {
     name: endpoint.name,
     origin,
     settings: encodeEndpointSettings(state),
     disabled,
-    disabledAtMs: disabledSince?.atMs ?? null,
-    disabledBy: disabledSince?.by ?? null,
+    disabled_at_ms: disabledSince?.atMs ?? null,
+    disabled_by: disabledSince?.by ?? null,
     ...encodeHealth(health),
-    sealedKeys: encodeSealedKeys(keys),
-    queuedTo,
-    firstSequence,
-    beganAtMs,
-    backfillFrom: backfilled?.from ?? null,
-    backfillTo: backfilled?.to ?? null,
-    backfillEarlier: JSON.stringify(backfilled?.earlier ?? []),
+    sealed_keys: encodeSealedKeys(keys),
+    queued_to: queuedTo,
+    first_sequence: firstSequence,
+    began_at_ms: beganAtMs,
+    backfill_from: backfilled?.from ?? null,
+    backfill_to: backfilled?.to ?? null,
+    backfill_earlier: JSON.stringify(backfilled?.earlier ?? []),
   }
 }
 
@@ -148,13 +92,13 @@ export async function saveEndpoint(session: Session, state: EndpointState): Prom
 }
 
 /** An endpoint of the config that has the name of a damaged row takes over the row, with its deliveries and the time at which it began. */
-async function damagedRow(session: Session, name: string): Promise<{ readonly id: number; readonly beganAtMs: number } | null> {
+async function damagedRow(session: Session, name: string): Promise<{ readonly id: number; readonly began_at_ms: number } | null> {
   const [row] = await session.all(named, { name })
-  return row === undefined || isReadableEndpoint(row) ? null : { id: row.id, beganAtMs: row.began_at_ms }
+  return row === undefined || isReadableEndpoint(row) ? null : { id: row.id, began_at_ms: row.began_at_ms }
 }
 
-const updateHealth = statement<HealthColumns & { id: number }>()((db, p) =>
-  db.updateTable('endpoint').set(healthColumnsOf(p)).where('id', '=', p.id),
+const updateHealth = statement<Health & { id: number }>()((db, p) =>
+  db.updateTable('endpoint').set(rowOf<Health>(HEALTH, p)).where('id', '=', p.id),
 )
 
 export function saveHealth(session: Session, endpointId: string, health: EndpointHealth): void {

@@ -5,25 +5,20 @@ import { encodeHealth } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-type Health = ReturnType<typeof encodeHealth>
-type HealthParams = { readonly id: number } & { readonly [Name in keyof Health]: Health[Name] }
-type SavedParams = HealthParams & { readonly before: string }
+type SavedHealth = ReturnType<typeof encodeHealth> & { readonly id: number; readonly before: string }
 
-/** The health columns of a row as one value, so that one comparison can check all of them. */
+/** The health columns of a row as one value, in the order of `encodeHealth`, so that one comparison can check all of them. */
 const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, refused_from, refused_at_ms, round, woken_at_ms, alarmed_at_ms, pace)`
 
 function textOf(health: EndpointHealth): string {
-  const { succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed, ...rest } = encodeHealth(health)
-  const { refusedFrom, refusedAtMs, round, wokenAtMs, alarmedAtMs, pace } = rest
-  const failing = [succeededAtMs, failingSinceMs, failedForMs, failedParcels, probeAtMs, probesFailed]
-  return JSON.stringify([...failing, refusedFrom, refusedAtMs, round, wokenAtMs, alarmedAtMs, pace])
+  return JSON.stringify(Object.values(encodeHealth(health)))
 }
 
-const save = rawStatement<SavedParams>()(
+const save = rawStatement<SavedHealth>()(
   (p) => sql`
-    update endpoint set succeeded_at_ms = ${p.succeededAtMs}::bigint, failing_since_ms = ${p.failingSinceMs}::bigint, failed_for_ms = ${p.failedForMs}::bigint,
-      failed_parcels = ${p.failedParcels}::text, probe_at_ms = ${p.probeAtMs}::bigint, probes_failed = ${p.probesFailed}::integer,
-      refused_from = ${p.refusedFrom}::bigint, refused_at_ms = ${p.refusedAtMs}::bigint, woken_at_ms = ${p.wokenAtMs}::bigint, alarmed_at_ms = ${p.alarmedAtMs}::bigint, pace = ${p.pace}::text,
+    update endpoint set succeeded_at_ms = ${p.succeeded_at_ms}::bigint, failing_since_ms = ${p.failing_since_ms}::bigint, failed_for_ms = ${p.failed_for_ms}::bigint,
+      failed_parcels = ${p.failed_parcels}::text, probe_at_ms = ${p.probe_at_ms}::bigint, probes_failed = ${p.probes_failed}::integer,
+      refused_from = ${p.refused_from}::bigint, refused_at_ms = ${p.refused_at_ms}::bigint, woken_at_ms = ${p.woken_at_ms}::bigint, alarmed_at_ms = ${p.alarmed_at_ms}::bigint, pace = ${p.pace}::text,
       round = ${p.round}::bigint / (case when ${stored} = ${p.before}::jsonb then 1 else 0 end)
     where id = ${p.id}::bigint`,
 )
