@@ -1,58 +1,40 @@
 import Router from '@koa/router'
-import { BACKUPS_ROUTES, type BackupsRoutePorts } from './admin/backups.routes.ts'
-import { CHECK_ROUTES, type CheckRoutePorts } from './admin/check.routes.ts'
+import { BACKUPS_ROUTES } from './admin/backups.routes.ts'
+import { CHECK_ROUTES } from './admin/check.routes.ts'
 import { DOCUMENT_ROUTES, type DocumentRoutePorts } from './admin/document.routes.ts'
-import { ERASURES_ROUTES, type ErasuresRoutePorts } from './admin/erasures.routes.ts'
+import { ERASURES_ROUTES } from './admin/erasures.routes.ts'
 import { HEALTH_ROUTES, type HealthRoutePorts } from './admin/health.routes.ts'
-import { INBOX_ROUTES, type InboxRoutePorts } from './admin/inbox.routes.ts'
-import { JOBS_ROUTES, type JobsRoutePorts } from './admin/jobs.routes.ts'
-import { OPERATIONS_ROUTES, type OperationsRoutePorts } from './admin/operations.routes.ts'
-import { OVERVIEW_ROUTES, type OverviewRoutePorts } from './admin/overview.routes.ts'
-import { PARCEL_LISTS_ROUTES, type ParcelListsRoutePorts } from './admin/parcel-lists.routes.ts'
-import { PARCELS_ROUTES, type ParcelsRoutePorts } from './admin/parcels.routes.ts'
-import { REBUILD_ROUTES, type RebuildRoutePorts } from './admin/rebuild.routes.ts'
-import { REFUSALS_ROUTES, type RefusalsRoutePorts } from './admin/refusals.routes.ts'
-import { RELOAD_ROUTES, type ReloadRoutePorts } from './admin/reload.routes.ts'
-import { REPLICAS_ROUTES, type ReplicasRoutePorts } from './admin/replicas.routes.ts'
-import { RETENTION_ROUTES, type RetentionRoutePorts } from './admin/retention.routes.ts'
-import { SECRETS_ROUTES, type SecretsRoutePorts } from './admin/secrets.routes.ts'
-import { STORE_ROUTES, type StoreRoutePorts } from './admin/store.routes.ts'
-import { DELIVERIES_ROUTES, type DeliveriesRoutePorts, refuseMissing } from './delivery/deliveries.routes.ts'
-import { ENDPOINTS_ROUTES, type EndpointsRoutePorts } from './delivery/endpoints.routes.ts'
+import { INBOX_ROUTES } from './admin/inbox.routes.ts'
+import { JOBS_ROUTES } from './admin/jobs.routes.ts'
+import { OPERATIONS_ROUTES } from './admin/operations.routes.ts'
+import { OVERVIEW_ROUTES } from './admin/overview.routes.ts'
+import { PARCEL_LISTS_ROUTES } from './admin/parcel-lists.routes.ts'
+import { PARCELS_ROUTES } from './admin/parcels.routes.ts'
+import { REBUILD_ROUTES } from './admin/rebuild.routes.ts'
+import { REFUSALS_ROUTES } from './admin/refusals.routes.ts'
+import { RELOAD_ROUTES } from './admin/reload.routes.ts'
+import { REPLICAS_ROUTES } from './admin/replicas.routes.ts'
+import { RETENTION_ROUTES } from './admin/retention.routes.ts'
+import { SECRETS_ROUTES } from './admin/secrets.routes.ts'
+import { STORE_ROUTES } from './admin/store.routes.ts'
+import { DELIVERIES_ROUTES, refuseMissing } from './delivery/deliveries.routes.ts'
+import { ENDPOINTS_ROUTES } from './delivery/endpoints.routes.ts'
 import { EVENTS_ROUTES, type EventsRoutePorts } from './delivery/events.routes.ts'
-import { OPERATOR_ROUTES, type OperatorRoutePorts } from './delivery/operator.routes.ts'
+import { OPERATOR_ROUTES } from './delivery/operator.routes.ts'
 import { STATUS_ROUTES, type StatusRoutePorts } from './history/status.routes.ts'
 import { TOKEN_ROUTES, type TokenRoutePorts } from './history/token.routes.ts'
 import { WEBHOOK_ROUTES } from './ingest/webhook.routes.ts'
-import { UPSTREAM_ROUTES, type UpstreamRoutePorts } from './polling/upstream.routes.ts'
+import { UPSTREAM_ROUTES } from './polling/upstream.routes.ts'
 import type { Route, RouteRow, WithAuthorize } from './server/route.ts'
+import type { UseCases } from './use-cases.ts'
 
 export type InternalPorts = WithAuthorize &
-  BackupsRoutePorts &
-  CheckRoutePorts &
+  UseCases &
   DocumentRoutePorts &
-  ErasuresRoutePorts &
   HealthRoutePorts &
-  InboxRoutePorts &
-  JobsRoutePorts &
-  OperationsRoutePorts &
-  OverviewRoutePorts &
-  ParcelListsRoutePorts &
-  ParcelsRoutePorts &
-  RefusalsRoutePorts &
-  RebuildRoutePorts &
-  ReloadRoutePorts &
-  ReplicasRoutePorts &
-  RetentionRoutePorts &
-  SecretsRoutePorts &
-  StoreRoutePorts &
-  DeliveriesRoutePorts &
-  EndpointsRoutePorts &
   EventsRoutePorts &
-  OperatorRoutePorts &
   StatusRoutePorts &
-  TokenRoutePorts &
-  UpstreamRoutePorts
+  TokenRoutePorts
 
 const HISTORY = [...TOKEN_ROUTES, ...STATUS_ROUTES]
 const DELIVERY = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES, ...OPERATOR_ROUTES]

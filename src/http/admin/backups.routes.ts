@@ -1,17 +1,14 @@
 import { z } from 'zod'
 import type { BackupState } from '../../domain/admin/backup.ts'
-import type { BackupList, ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
+import type { BackupList } from '../../flow/admin/backups/manage-backups.ts'
 import { type AnswerOf, instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
-
-export interface BackupsRoutePorts {
-  readonly manageBackups: Pick<ManageBackups, 'list' | 'start' | 'progressOf'>
-}
 
 const ordered = () => z.object({ name: z.string().describe('1 to 80 letters, digits and `. _ -`.') })
 
@@ -56,7 +53,7 @@ export const BACKUPS_ROUTES = [
     problems: ['not_backed_up'],
     example: { path: {} },
     answer:
-      ({ manageBackups }: BackupsRoutePorts) =>
+      ({ manageBackups }: Pick<UseCases, 'manageBackups'>) =>
       async (ctx) =>
         presentJson(ctx, 200, presentBackups(await manageBackups.list())),
   }),
@@ -74,7 +71,7 @@ export const BACKUPS_ROUTES = [
     problems: ['not_backed_up', 'too_many_jobs'],
     example: { path: {} },
     answer:
-      ({ manageBackups }: BackupsRoutePorts) =>
+      ({ manageBackups }: Pick<UseCases, 'manageBackups'>) =>
       async (ctx, { by, body }) => {
         const job = await manageBackups.start(body, by)
         ctx.set('Location', pathOfJob(job))

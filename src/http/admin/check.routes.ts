@@ -1,14 +1,10 @@
 import { z } from 'zod'
 import { CHECK_NAMES, isRed } from '../../domain/admin/check.ts'
-import type { Check } from '../../flow/admin/check.ts'
 import { type AnswerOf, jsonAnswer, named } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface CheckRoutePorts {
-  readonly check: Check
-}
+import type { UseCases } from '../use-cases.ts'
 
 const checkSchema = named('Check', () =>
   z.strictObject({
@@ -41,7 +37,7 @@ export const CHECK_ROUTES = [
     problems: [],
     example: { path: {} },
     answer:
-      ({ check }: CheckRoutePorts) =>
+      ({ check }: Pick<UseCases, 'check'>) =>
       async (ctx) => {
         const lines = await check()
         presentJson<CheckAnswer>(ctx, 200, { ok: !isRed(lines), lines })

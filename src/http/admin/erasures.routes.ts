@@ -1,14 +1,11 @@
 import { z } from 'zod'
-import type { ErasureReport, ManageErasures } from '../../flow/admin/erasure/manage-erasures.ts'
+import type { ErasureReport } from '../../flow/admin/erasure/manage-erasures.ts'
 import { type AnswerOf, IDENTIFIER, identifier, instant, jsonAnswer, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { LIST_BODY, LIST_COLUMN, lineErrors, withList } from './parcel-lists.routes.ts'
-
-export interface ErasuresRoutePorts {
-  readonly manageErasures: ManageErasures
-}
 
 const members = () => ({
   dryRun: z.boolean(),
@@ -105,7 +102,7 @@ export const ERASURES_ROUTES = [
     problems: ['bad_tracking_number', 'not_found'],
     example: { path: { identifier: 'AB123456789SE' } },
     answer:
-      ({ manageErasures }: ErasuresRoutePorts) =>
+      ({ manageErasures }: Pick<UseCases, 'manageErasures'>) =>
       async (ctx, call) =>
         presentJson(ctx, 200, presentReport(await manageErasures.forget(call.param('identifier'), call.query, call.by))),
   }),
@@ -123,7 +120,7 @@ export const ERASURES_ROUTES = [
     problems: ['body_too_large'],
     example: { path: {}, query: 'dryRun=true' },
     answer:
-      ({ manageErasures }: ErasuresRoutePorts) =>
+      ({ manageErasures }: Pick<UseCases, 'manageErasures'>) =>
       async (ctx, call) =>
         presentJson(
           ctx,

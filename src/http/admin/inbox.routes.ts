@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
 import type { HeldGroup, InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
-import { HELD_STATES, INBOX_STATES, type ManageInbox } from '../../flow/admin/inbox/manage-inbox.ts'
+import { HELD_STATES, INBOX_STATES } from '../../flow/admin/inbox/manage-inbox.ts'
 import {
   type AnswerOf,
   idOf,
@@ -17,11 +17,8 @@ import {
 import { presentInstant, presentJson } from '../server/present.ts'
 import { count, flag, instant, NO_QUERY, oneOf, page, query, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
-
-export interface InboxRoutePorts {
-  readonly manageInbox: ManageInbox
-}
 
 const quarantineReason = named('QuarantineReason', (): z.ZodType<string> => z.enum(QUARANTINE_REASONS))
 
@@ -106,7 +103,7 @@ export const INBOX_ROUTES = [
     problems: ['bad_tracking_number'],
     example: { path: {}, query: 'state=quarantined&limit=10' },
     answer:
-      ({ manageInbox }: InboxRoutePorts) =>
+      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, call) => {
         const { pushes, next } = await manageInbox.list(call.query)
         presentJson(ctx, 200, { pushes: pushes.map(presentPush), next })
@@ -125,7 +122,7 @@ export const INBOX_ROUTES = [
     problems: ['not_found'],
     example: { path: { id: '1' } },
     answer:
-      ({ manageInbox }: InboxRoutePorts) =>
+      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, { param }) =>
         presentJson(ctx, 200, presentInspected(await manageInbox.find(param('id')))),
   }),
@@ -142,7 +139,7 @@ export const INBOX_ROUTES = [
     problems: ['not_found', 'not_reprocessable'],
     example: { path: { id: '2' } },
     answer:
-      ({ manageInbox }: InboxRoutePorts) =>
+      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, { by, param }) => {
         const outcome = await manageInbox.reprocess(param('id'), by)
         presentJson<ReprocessedAnswer>(ctx, 200, { outcome: outcome.kind, reason: outcome.kind === 'quarantined' ? outcome.reason : null })
@@ -161,7 +158,7 @@ export const INBOX_ROUTES = [
     problems: ['not_found', 'not_dismissable'],
     example: { path: { id: '2' } },
     answer:
-      ({ manageInbox }: InboxRoutePorts) =>
+      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, { by, param }) =>
         presentJson(ctx, 200, presentInspected(await manageInbox.dismiss(param('id'), by))),
   }),
@@ -201,7 +198,7 @@ export const INBOX_ROUTES = [
     problems: ['too_many_jobs'],
     example: { path: {}, query: 'dryRun=true' },
     answer:
-      ({ manageInbox }: InboxRoutePorts) =>
+      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, call) => {
         const answer = await manageInbox.reprocessAll(call.query, call.by)
         if (answer.kind === 'job') {
@@ -235,7 +232,7 @@ export const INBOX_ROUTES = [
     problems: ['too_many_jobs'],
     example: { path: {}, query: 'dryRun=true' },
     answer:
-      ({ manageInbox }: InboxRoutePorts) =>
+      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, call) => {
         const answer = await manageInbox.dismissAll(call.query, call.by)
         if (answer.kind === 'job') {

@@ -2,20 +2,12 @@ import { z } from 'zod'
 import type { Job, ReplayJobTask } from '../../domain/admin/job.ts'
 import type { RebuildReport } from '../../domain/admin/rebuild.ts'
 import { HISTORY_CHANGES } from '../../domain/history/rebuild/compare-histories.ts'
-import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import { HELD_STATES } from '../../flow/admin/inbox/manage-inbox.ts'
-import type { ManageJobs } from '../../flow/admin/jobs/manage-jobs.ts'
-import type { ManageMoves } from '../../flow/admin/moving/manage-moves.ts'
 import { type AnswerOf, idOf, instant, jsonAnswer, named, numberedId, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { count, NO_QUERY, page, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface JobsRoutePorts {
-  readonly manageJobs: ManageJobs
-  readonly moves: Pick<ManageMoves, 'progressOf'>
-  readonly manageBackups: Pick<ManageBackups, 'progressOf'>
-}
+import type { UseCases } from '../use-cases.ts'
 
 const jobMembers = () => ({
   id: numberedId(),
@@ -144,7 +136,7 @@ export const JOBS_ROUTES = [
     answers: () => ({ 200: pageAnswer('jobs', jobSchema()) }),
     problems: [],
     example: { path: {}, query: 'limit=10' },
-    answer: (ports: JobsRoutePorts) => async (ctx, call) => {
+    answer: (ports: Pick<UseCases, 'manageJobs' | 'moves' | 'manageBackups'>) => async (ctx, call) => {
       const { jobs, next } = await ports.manageJobs.list(call.query)
       presentJson(ctx, 200, { jobs: jobs.map((job) => presentJob(job, ports)), next })
     },
@@ -158,7 +150,7 @@ export const JOBS_ROUTES = [
     problems: ['not_found'],
     example: { path: { id: '1' } },
     answer:
-      (ports: JobsRoutePorts) =>
+      (ports: Pick<UseCases, 'manageJobs' | 'moves' | 'manageBackups'>) =>
       async (ctx, { param }) => {
         presentJson(ctx, 200, presentJob(await ports.manageJobs.find(param('id')), ports))
       },
@@ -172,7 +164,7 @@ export const JOBS_ROUTES = [
     problems: ['not_found'],
     example: { path: { id: '1' } },
     answer:
-      (ports: JobsRoutePorts) =>
+      (ports: Pick<UseCases, 'manageJobs' | 'moves' | 'manageBackups'>) =>
       async (ctx, { by, param }) => {
         presentJson(ctx, 200, presentJob(await ports.manageJobs.cancel(param('id'), by), ports))
       },
@@ -184,7 +176,10 @@ export function pathOfJob({ jobId }: Job): string {
 }
 
 /** Presents a job. A move and a backup tell the progress of their steps while they run. */
-export function presentJob(job: Job, { moves, manageBackups }: Partial<Omit<JobsRoutePorts, 'manageJobs'>> = {}): JobAnswer {
+export function presentJob(
+  job: Job,
+  { moves, manageBackups }: Partial<Omit<Pick<UseCases, 'manageJobs' | 'moves' | 'manageBackups'>, 'manageJobs'>> = {},
+): JobAnswer {
   const { jobId, task, state, by, done, failure } = job
   const shared = {
     id: String(jobId),

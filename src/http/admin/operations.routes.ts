@@ -9,7 +9,7 @@ import {
 } from '../../domain/admin/operator-action.ts'
 import { readTallyKind, SPANS } from '../../domain/admin/tally.ts'
 import { OPERATOR_EVENTS, type ToldEvent } from '../../domain/delivery/operator-event.ts'
-import { type OperationQueries, readTarget, readTimeCursor } from '../../flow/admin/overview/operation-queries.ts'
+import { readTarget, readTimeCursor } from '../../flow/admin/overview/operation-queries.ts'
 import { listedEventSchema } from '../delivery/operator-event-schemas.ts'
 import {
   type AnswerOf,
@@ -23,10 +23,7 @@ import {
 import { presentInstant, presentJson } from '../server/present.ts'
 import { instant, oneOf, page, query, read, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface OperationsRoutePorts {
-  readonly operations: OperationQueries
-}
+import type { UseCases } from '../use-cases.ts'
 
 /** Another version of the relay may have written other names. */
 const keptName = (names: readonly string[]): z.ZodType<string> => z.enum(names)
@@ -79,7 +76,7 @@ export const OPERATIONS_ROUTES = [
     problems: [],
     example: { path: {}, query: 'event=endpoint_failing&limit=10' },
     answer:
-      ({ operations }: OperationsRoutePorts) =>
+      ({ operations }: Pick<UseCases, 'operations'>) =>
       async (ctx, { query: { from, to, ...asked } }) => {
         const { events, next } = await operations.events({ ...asked, fromMs: from, toMs: to })
         presentJson(ctx, 200, { events: events.map(presentEvent), next })
@@ -106,7 +103,7 @@ export const OPERATIONS_ROUTES = [
     problems: [],
     example: { path: {}, query: 'kind=calls&span=day' },
     answer:
-      ({ operations }: OperationsRoutePorts) =>
+      ({ operations }: Pick<UseCases, 'operations'>) =>
       async (ctx, { query: { kind, span, from, to } }) => {
         const tallies = await operations.tallies({ kind: kind ?? 'pushes', span: span ?? 'hour', fromMs: from, toMs: to })
         presentJson(ctx, 200, { tallies: tallies.map(({ fromMs, counts }) => ({ from: presentInstant(fromMs), counts })) })
@@ -135,7 +132,7 @@ export const OPERATIONS_ROUTES = [
     problems: [],
     example: { path: {}, query: 'action=endpoint.changed&limit=10' },
     answer:
-      ({ operations }: OperationsRoutePorts) =>
+      ({ operations }: Pick<UseCases, 'operations'>) =>
       async (ctx, { query: { from, to, ...asked } }) => {
         const { actions, next } = await operations.actions({ ...asked, fromMs: from, toMs: to })
         presentJson(ctx, 200, { actions: actions.map(presentAction), next })

@@ -8,19 +8,13 @@ import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import { carrierStanding } from '../../domain/polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../../domain/polling/push-standing.ts'
 import { plainText } from '../../domain/words.ts'
-import type { Overview } from '../../flow/admin/overview/overview.ts'
-import type { Clock } from '../../flow/ports.ts'
 import { pushProbation } from '../polling/upstream.routes.ts'
 import { RUNBOOKS } from '../portal/docs/runbooks.ts'
 import { type AnswerOf, instant, jsonAnswer, named, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface OverviewRoutePorts {
-  readonly overview: Pick<Overview, 'read'>
-  readonly clock: Pick<Clock, 'now'>
-}
+import type { UseCases } from '../use-cases.ts'
 
 const problemSchema = () =>
   z.strictObject({
@@ -157,7 +151,7 @@ export const OVERVIEW_ROUTES = [
     problems: [],
     example: { path: {} },
     answer:
-      ({ overview, clock }: OverviewRoutePorts) =>
+      ({ overview, clock }: Pick<UseCases, 'overview' | 'clock'>) =>
       async (ctx) =>
         presentJson(ctx, 200, presentOverview(await overview.read(), clock.now())),
   }),

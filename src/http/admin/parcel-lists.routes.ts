@@ -3,20 +3,15 @@ import type { Context } from 'koa'
 import { z } from 'zod'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../domain/admin/watch-list.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { WatchListReport, WatchListRequest } from '../../flow/admin/parcels/import-watches.ts'
-import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../flow/admin/parcels/parcel-queries.ts'
+import { readCursor, readPrefix, STOPPED_REASONS } from '../../flow/admin/parcels/parcel-queries.ts'
 import { type AnswerOf, IDENTIFIER, jsonAnswer, named, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
 import { readLines } from '../server/read-lines.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { listedParcelSchema, parcelSchema } from './parcel-schemas.ts'
 import { presentInspected, presentListed } from './present-parcel.ts'
-
-export interface ParcelListsRoutePorts {
-  readonly lookAtParcels: ParcelQueries
-  readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
-}
 
 const FORMATS: Readonly<Record<string, WatchListFormat>> = {
   'application/x-ndjson': 'ndjson',
@@ -74,7 +69,7 @@ export const PARCEL_LISTS_ROUTES = [
     problems: [],
     example: { path: {}, query: 'query=AB&limit=10' },
     answer:
-      ({ lookAtParcels }: ParcelListsRoutePorts) =>
+      ({ lookAtParcels }: Pick<UseCases, 'lookAtParcels' | 'watchList'>) =>
       async (ctx, call) => {
         const { parcels, next } = await lookAtParcels.list(call.query)
         presentJson(ctx, 200, { parcels: parcels.map(presentListed), next })
@@ -96,7 +91,7 @@ export const PARCEL_LISTS_ROUTES = [
     problems: ['body_too_large', 'erased'],
     example: { path: {} },
     answer:
-      ({ watchList }: ParcelListsRoutePorts) =>
+      ({ watchList }: Pick<UseCases, 'lookAtParcels' | 'watchList'>) =>
       async (ctx, call) =>
         presentJson<WatchListAnswer>(ctx, 200, await withList(ctx, (list) => watchList({ ...list, ...call.query, by: call.by }))),
   }),
@@ -113,7 +108,7 @@ export const PARCEL_LISTS_ROUTES = [
     problems: ['bad_tracking_number', 'not_found'],
     example: { path: { identifier: 'AB123456789SE' } },
     answer:
-      ({ lookAtParcels }: ParcelListsRoutePorts) =>
+      ({ lookAtParcels }: Pick<UseCases, 'lookAtParcels' | 'watchList'>) =>
       async (ctx, { param }) =>
         presentJson(ctx, 200, presentInspected(await lookAtParcels.inspect(param('identifier')))),
   }),

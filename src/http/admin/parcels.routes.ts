@@ -1,13 +1,9 @@
 import { z } from 'zod'
-import type { ParcelCommands } from '../../flow/admin/parcels/parcel-commands.ts'
 import { type AnswerOf, IDENTIFIER, identifier, jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentCreated, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface ParcelsRoutePorts {
-  readonly manageParcels: ParcelCommands
-}
+import type { UseCases } from '../use-cases.ts'
 
 const one = {
   scope: 'admin',
@@ -37,7 +33,7 @@ export const PARCELS_ROUTES = [
     }),
     problems: ['bad_tracking_number', 'erased'],
     answer:
-      ({ manageParcels }: ParcelsRoutePorts) =>
+      ({ manageParcels }: Pick<UseCases, 'manageParcels'>) =>
       async (ctx, { by, param }) => {
         const watched = await manageParcels.watch(param('identifier'), by)
         if (watched.created) presentCreated(ctx, `/relay/parcels/${watched.identifier}`, watched)
@@ -55,7 +51,7 @@ export const PARCELS_ROUTES = [
     }),
     problems: ['bad_tracking_number', 'not_found'],
     answer:
-      ({ manageParcels }: ParcelsRoutePorts) =>
+      ({ manageParcels }: Pick<UseCases, 'manageParcels'>) =>
       async (ctx, { by, param }) =>
         presentJson(ctx, 200, await manageParcels.unwatch(param('identifier'), by)),
   }),
@@ -69,7 +65,7 @@ export const PARCELS_ROUTES = [
     answers: () => ({ 200: jsonAnswer('The carrier was asked', refreshedSchema()) }),
     problems: ['bad_tracking_number', 'erased', 'upstream_unavailable'],
     answer:
-      ({ manageParcels }: ParcelsRoutePorts) =>
+      ({ manageParcels }: Pick<UseCases, 'manageParcels'>) =>
       async (ctx, { by, param }) => {
         presentJson<RefreshedAnswer>(ctx, 200, await manageParcels.refresh(param('identifier'), by))
       },

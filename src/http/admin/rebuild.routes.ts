@@ -1,14 +1,10 @@
 import { rebuildOrderSchema } from '../../domain/admin/rebuild.ts'
-import type { ManageRebuild } from '../../flow/admin/jobs/manage-rebuild.ts'
 import { jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
-
-export interface RebuildRoutePorts {
-  readonly manageRebuild: ManageRebuild
-}
 
 /** The limit of the body. A hundred identifiers of 40 characters fit. */
 const BODY_BYTES_MAX = 16 * 1024
@@ -32,7 +28,7 @@ export const REBUILD_ROUTES = [
     problems: ['not_found', 'too_many_jobs'],
     example: { path: {}, query: 'dryRun=true' },
     answer:
-      ({ manageRebuild }: RebuildRoutePorts) =>
+      ({ manageRebuild }: Pick<UseCases, 'manageRebuild'>) =>
       async (ctx, { by, body, query: { dryRun } }) => {
         const job = await manageRebuild.start({ body, dryRun }, by)
         ctx.set('Location', pathOfJob(job))

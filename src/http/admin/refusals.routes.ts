@@ -1,15 +1,11 @@
 import { z } from 'zod'
 import { describeCause, MISMATCH_CODES } from '../../domain/ingest/mismatch/mismatch-causes.ts'
 import { type KeptRefusal, REFUSALS_KEPT } from '../../domain/ingest/refusal.ts'
-import type { ManageInbox } from '../../flow/admin/inbox/manage-inbox.ts'
 import { type AnswerOf, instant, named, numberedId, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { count, page, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface RefusalsRoutePorts {
-  readonly manageInbox: Pick<ManageInbox, 'refusals'>
-}
+import type { UseCases } from '../use-cases.ts'
 
 const refusalSchema = named('Refusal', () =>
   z.strictObject({
@@ -50,7 +46,7 @@ export const REFUSALS_ROUTES = [
     problems: [],
     example: { path: {}, query: 'limit=10' },
     answer:
-      ({ manageInbox }: RefusalsRoutePorts) =>
+      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, call) => {
         const { refusals, next } = await manageInbox.refusals(call.query)
         presentJson(ctx, 200, { refusals: refusals.map(present), next })

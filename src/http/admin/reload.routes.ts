@@ -1,15 +1,9 @@
 import { z } from 'zod'
-import type { ReloadConfig } from '../../flow/admin/reload-config.ts'
 import { type AnswerOf, jsonAnswer, named } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface ReloadRoutePorts {
-  readonly reloadConfig: ReloadConfig
-  /** The name of the replica that answers. */
-  readonly replica: string
-}
+import type { UseCases } from '../use-cases.ts'
 
 const settings = () => z.array(z.string())
 
@@ -40,7 +34,7 @@ export const RELOAD_ROUTES = [
     problems: ['not_reloadable'],
     example: { path: {} },
     answer:
-      ({ reloadConfig, replica }: ReloadRoutePorts) =>
+      ({ reloadConfig, replica }: Pick<UseCases, 'reloadConfig' | 'replica'>) =>
       async (ctx, { by }) =>
         presentJson<ReloadAnswer>(ctx, 200, { replica, ...(await reloadConfig(by)) }),
   }),

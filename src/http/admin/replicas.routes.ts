@@ -4,10 +4,7 @@ import { type AnswerOf, instant, jsonAnswer, numberedId } from '../server/answer
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface ReplicasRoutePorts {
-  readonly listReplicas: () => Promise<readonly Replica[]>
-}
+import type { UseCases } from '../use-cases.ts'
 
 const replicaSchema = () =>
   z.strictObject({
@@ -34,7 +31,7 @@ export const REPLICAS_ROUTES = [
     problems: [],
     example: { path: {} },
     answer:
-      ({ listReplicas }: ReplicasRoutePorts) =>
+      ({ listReplicas }: Pick<UseCases, 'listReplicas'>) =>
       async (ctx) =>
         presentJson(ctx, 200, { replicas: (await listReplicas()).map(present) }),
   }),

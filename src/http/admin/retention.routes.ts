@@ -1,16 +1,13 @@
 import { z } from 'zod'
 import { RETENTION_STAGES, type RetentionCounts } from '../../domain/admin/retention.ts'
 import { formatDuration } from '../../domain/duration.ts'
-import type { ManageRetention, RetentionView, WouldGoByStage } from '../../flow/admin/retention/manage-retention.ts'
+import type { RetentionView, WouldGoByStage } from '../../flow/admin/retention/manage-retention.ts'
 import { type AnswerOf, instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { flag, NO_QUERY, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
-
-export interface RetentionRoutePorts {
-  readonly manageRetention: ManageRetention
-}
 
 const counts = () => z.partialRecord(z.enum(RETENTION_STAGES), wholeNumber())
 
@@ -75,7 +72,7 @@ export const RETENTION_ROUTES = [
     problems: [],
     example: { path: {} },
     answer:
-      ({ manageRetention }: RetentionRoutePorts) =>
+      ({ manageRetention }: Pick<UseCases, 'manageRetention'>) =>
       async (ctx) =>
         presentJson(ctx, 200, presentView(await manageRetention.view(), await manageRetention.wouldGo())),
   }),
@@ -95,7 +92,7 @@ export const RETENTION_ROUTES = [
     problems: ['too_many_jobs'],
     example: { path: {}, query: 'dryRun=true' },
     answer:
-      ({ manageRetention }: RetentionRoutePorts) =>
+      ({ manageRetention }: Pick<UseCases, 'manageRetention'>) =>
       async (ctx, call) => {
         if (call.query.dryRun) return presentJson(ctx, 200, { dryRun: true, wouldGo: await manageRetention.wouldGo() })
         const job = await manageRetention.start(call.by)

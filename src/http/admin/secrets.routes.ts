@@ -1,14 +1,10 @@
 import { z } from 'zod'
 import { tokenRotationSchema } from '../../domain/admin/token-keys.ts'
-import type { ManageSecrets } from '../../flow/admin/manage-secrets.ts'
 import { type AnswerOf, instant, jsonAnswer } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface SecretsRoutePorts {
-  readonly manageSecrets: ManageSecrets
-}
+import type { UseCases } from '../use-cases.ts'
 
 const BODY_BYTES_MAX = 1024
 
@@ -42,7 +38,7 @@ export const SECRETS_ROUTES = [
     problems: ['not_resealable'],
     example: { path: {} },
     answer:
-      ({ manageSecrets }: SecretsRoutePorts) =>
+      ({ manageSecrets }: Pick<UseCases, 'manageSecrets'>) =>
       async (ctx, { by }) =>
         presentJson<ResealAnswer>(ctx, 200, await manageSecrets.reseal(by)),
   }),
@@ -64,7 +60,7 @@ export const SECRETS_ROUTES = [
     problems: [],
     example: { path: {} },
     answer:
-      ({ manageSecrets }: SecretsRoutePorts) =>
+      ({ manageSecrets }: Pick<UseCases, 'manageSecrets'>) =>
       async (ctx, { by, body }) => {
         const { validUntilMs } = await manageSecrets.rotateTokens(body, by)
         presentJson<RotatedAnswer>(ctx, 200, { validUntil: presentInstant(validUntilMs) })

@@ -1,16 +1,12 @@
 import { z } from 'zod'
-import type { ManageMoves } from '../../flow/admin/moving/manage-moves.ts'
 import { jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
-
-export interface StoreRoutePorts {
-  readonly moves: Pick<ManageMoves, 'start' | 'progressOf'>
-}
 
 const place = () => z.object({ to: z.string().describe('`sqlite:PATH` or `postgres://...`.') })
 
@@ -33,7 +29,7 @@ export const STORE_ROUTES = [
     problems: ['not_movable', 'too_many_jobs'],
     example: { path: {} },
     answer:
-      ({ moves }: StoreRoutePorts) =>
+      ({ moves }: Pick<UseCases, 'moves'>) =>
       async (ctx, { by, body }) => {
         const job = await moves.start(body, by)
         ctx.set('Location', pathOfJob(job))

@@ -3,21 +3,18 @@ import { z } from 'zod'
 import type { AttemptRecord } from '../../domain/delivery/delivery-list.ts'
 import { INSTEAD_OF_MISSING, replayOrderSchema, replayTargetSchema } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
-import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
+import { DELIVERY_STATES, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
 import { jobSchema, pathOfJob, presentJob } from '../admin/jobs.routes.ts'
 import { type AnswerOf, idOf, instant as instantOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { leavingOf } from '../server/leaving.ts'
 import { presentAnswerStart, presentInstant, presentJson } from '../server/present.ts'
 import { count, instant, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
 import { apiRoute, type WithAuthorize } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { type DeliveryAnswer, deliverySchema, type InspectedDeliveryAnswer, inspectedDeliverySchema } from './delivery-schemas.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const id = count.nullable().default(null)
-
-export interface DeliveriesRoutePorts {
-  readonly manageDeliveries: ManageDeliveries
-}
 
 const because = () => z.string().optional().describe('Why nothing was selected, for people; absent: something was selected.')
 
@@ -62,7 +59,7 @@ export const DELIVERIES_ROUTES = [
     problems: ['bad_tracking_number', 'not_found'],
     example: { path: {}, query: 'state=delivered&limit=10' },
     answer:
-      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
       async (ctx, call) => {
         const { deliveries, next } = await manageDeliveries.list(call.query)
         presentJson(ctx, 200, { deliveries: deliveries.map(presentDelivery), next })
@@ -79,7 +76,7 @@ export const DELIVERIES_ROUTES = [
     problems: ['not_found'],
     example: { path: { id: '1' } },
     answer:
-      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
       async (ctx, { param }) => {
         const { delivery, attempts, request } = await manageDeliveries.find(param('id'))
         presentJson(ctx, 200, { ...presentDelivery(delivery), request, attempts: attempts.map(presentAttempt) })
@@ -96,7 +93,7 @@ export const DELIVERIES_ROUTES = [
     problems: ['not_found', 'not_retryable'],
     example: { path: { id: '1' } },
     answer:
-      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
       async (ctx, { by, param }) =>
         presentJson(ctx, 202, presentDelivery(await manageDeliveries.retry(param('id'), by))),
   }),
@@ -112,7 +109,7 @@ export const DELIVERIES_ROUTES = [
     problems: ['not_found', 'not_skippable'],
     example: { path: { id: '1' } },
     answer:
-      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
       async (ctx, { by, param }) =>
         presentJson(ctx, 202, presentDelivery(await manageDeliveries.skip(param('id'), by))),
   }),
@@ -131,7 +128,7 @@ export const DELIVERIES_ROUTES = [
     problems: ['not_found', 'not_replayable'],
     example: { path: { id: '1' } },
     answer:
-      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
       async (ctx, { by, param, body }) => {
         await manageDeliveries.replay(param('id'), body, by)
         presentJson(ctx, 202, { count: 1 })
@@ -160,7 +157,7 @@ export const DELIVERIES_ROUTES = [
     problems: ['bad_tracking_number', 'not_found', 'too_many_jobs'],
     example: { path: { id: '1' } },
     answer:
-      ({ manageDeliveries }: DeliveriesRoutePorts) =>
+      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
       async (ctx, { by, param, body }) => {
         const answer = await manageDeliveries.replayMany(param('id'), body, { by, left: leavingOf(ctx.res).signal })
         if (answer.kind === 'job') {

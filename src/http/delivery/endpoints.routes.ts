@@ -2,19 +2,16 @@ import { endpointChangeSchema, keyRotationSchema, newEndpointSchema, presentSett
 import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { EndpointView, InspectedEndpoint } from '../../flow/delivery/endpoint-view.ts'
 import { describeWarning } from '../../flow/delivery/filter-warnings.ts'
-import type { KeyedEndpoint, ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
+import type { KeyedEndpoint } from '../../flow/delivery/manage-endpoints.ts'
 import { idOf, jsonAnswer, location, pageAnswer } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentCreated, presentInstant, presentJson } from '../server/present.ts'
 import { count, NO_QUERY, page, query, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { endpointSchema, inspectedEndpointSchema, keyedEndpointSchema, testSchema } from './endpoint-schemas.ts'
 import { presentTest } from './present-test.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
-
-export interface EndpointsRoutePorts {
-  readonly manageEndpoints: ManageEndpoints
-}
 
 const admin = { scope: 'admin', query: NO_QUERY } as const
 const one = { ...admin, params: { id: idOf('endpoint') }, example: { path: { id: '1' } } } as const
@@ -34,7 +31,7 @@ export const ENDPOINTS_ROUTES = [
     problems: [],
     example: { path: {} },
     answer:
-      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      ({ manageEndpoints }: Pick<UseCases, 'manageEndpoints'>) =>
       async (ctx, call) => {
         const { endpoints, next } = await manageEndpoints.list(call.query)
         presentJson(ctx, 200, { endpoints: endpoints.map(presentEndpoint), next })
@@ -57,7 +54,7 @@ export const ENDPOINTS_ROUTES = [
     problems: ['endpoint_exists', 'feed_gone'],
     example: { path: {} },
     answer:
-      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      ({ manageEndpoints }: Pick<UseCases, 'manageEndpoints'>) =>
       async (ctx, { by, body }) => {
         const added = await manageEndpoints.add(body, by)
         presentCreated(ctx, `/relay/endpoints/${added.state.endpoint.id}`, presentKeyed(added))
@@ -73,7 +70,7 @@ export const ENDPOINTS_ROUTES = [
     answers: () => ({ 200: jsonAnswer('The endpoint', inspectedEndpointSchema()) }),
     problems: ['not_found'],
     answer:
-      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      ({ manageEndpoints }: Pick<UseCases, 'manageEndpoints'>) =>
       async (ctx, { param }) =>
         presentJson(ctx, 200, presentInspected(await manageEndpoints.find(param('id')))),
   }),
@@ -90,7 +87,7 @@ export const ENDPOINTS_ROUTES = [
     answers: () => ({ 200: jsonAnswer('The endpoint, with its key if it is new', keyedEndpointSchema()) }),
     problems: ['not_found', 'endpoint_exists', 'endpoint_read_only'],
     answer:
-      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      ({ manageEndpoints }: Pick<UseCases, 'manageEndpoints'>) =>
       async (ctx, { by, param, body }) =>
         presentJson(ctx, 200, presentKeyed(await manageEndpoints.change(param('id'), body, by))),
   }),
@@ -104,7 +101,7 @@ export const ENDPOINTS_ROUTES = [
     answers: () => ({ 204: { description: 'The endpoint is removed' } }),
     problems: ['not_found', 'endpoint_read_only'],
     answer:
-      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      ({ manageEndpoints }: Pick<UseCases, 'manageEndpoints'>) =>
       async (ctx, { by, param }) => {
         await manageEndpoints.remove(param('id'), by)
         ctx.body = null
@@ -126,7 +123,7 @@ export const ENDPOINTS_ROUTES = [
     answers: () => ({ 200: jsonAnswer('The endpoint, with its key if it is new', keyedEndpointSchema()) }),
     problems: ['not_found', 'endpoint_read_only', 'not_rotating'],
     answer:
-      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      ({ manageEndpoints }: Pick<UseCases, 'manageEndpoints'>) =>
       async (ctx, { by, param, body }) =>
         presentJson(ctx, 200, presentKeyed(await manageEndpoints.rotate(param('id'), body, by))),
   }),
@@ -140,7 +137,7 @@ export const ENDPOINTS_ROUTES = [
     answers: () => ({ 202: jsonAnswer('Everything that waits is due', endpointSchema()) }),
     problems: ['not_found', 'not_retryable'],
     answer:
-      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      ({ manageEndpoints }: Pick<UseCases, 'manageEndpoints'>) =>
       async (ctx, { by, param }) =>
         presentJson(ctx, 202, presentEndpoint(await manageEndpoints.retry(param('id'), by))),
   }),
@@ -154,7 +151,7 @@ export const ENDPOINTS_ROUTES = [
     answers: () => ({ 200: jsonAnswer('What the endpoint answered', testSchema()) }),
     problems: ['not_found'],
     answer:
-      ({ manageEndpoints }: EndpointsRoutePorts) =>
+      ({ manageEndpoints }: Pick<UseCases, 'manageEndpoints'>) =>
       async (ctx, { by, param }) =>
         presentJson(ctx, 200, presentTest(await manageEndpoints.test(param('id'), by))),
   }),

@@ -1,16 +1,10 @@
-import type { EnableOperator } from '../../flow/delivery/enable-operator.ts'
-import type { TestOperator } from '../../flow/delivery/test-operator.ts'
 import { type AnswerOf, jsonAnswer } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import type { UseCases } from '../use-cases.ts'
 import { testSchema } from './endpoint-schemas.ts'
 import { presentTest } from './present-test.ts'
-
-export interface OperatorRoutePorts {
-  readonly testOperator: TestOperator
-  readonly enableOperator: EnableOperator['enable']
-}
 
 export type TestAnswer = AnswerOf<typeof testSchema>
 
@@ -30,7 +24,7 @@ export const OPERATOR_ROUTES = [
     problems: ['not_found'],
     example: { path: {} },
     answer:
-      ({ testOperator }: OperatorRoutePorts) =>
+      ({ testOperator }: Pick<UseCases, 'testOperator' | 'enableOperator'>) =>
       async (ctx, { by }) =>
         presentJson(ctx, 200, presentTest(await testOperator(by))),
   }),
@@ -47,7 +41,7 @@ export const OPERATOR_ROUTES = [
     problems: ['not_found'],
     example: { path: {} },
     answer:
-      ({ enableOperator }: OperatorRoutePorts) =>
+      ({ enableOperator }: Pick<UseCases, 'testOperator' | 'enableOperator'>) =>
       async (ctx, { by }) => {
         await enableOperator(by)
         ctx.status = 204

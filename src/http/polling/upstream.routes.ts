@@ -1,14 +1,10 @@
 import { z } from 'zod'
 import { FAILURE_CODES } from '../../domain/polling/carrier-failure-words.ts'
-import type { Upstream } from '../../flow/polling/upstream.ts'
 import { instant, jsonAnswer, named, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-
-export interface UpstreamRoutePorts {
-  readonly upstream: Pick<Upstream, 'read'>
-}
+import type { UseCases } from '../use-cases.ts'
 
 export const unavailableReason = named('UnavailableReason', () => z.enum(FAILURE_CODES))
 
@@ -111,7 +107,7 @@ export const UPSTREAM_ROUTES = [
     problems: [],
     example: { path: {} },
     answer:
-      ({ upstream }: UpstreamRoutePorts) =>
+      ({ upstream }: Pick<UseCases, 'upstream'>) =>
       async (ctx) =>
         presentJson(ctx, 200, await upstream.read()),
   }),

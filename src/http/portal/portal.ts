@@ -1,22 +1,21 @@
 import Router from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import type { GiveOnce } from '../../flow/admin/give-once.ts'
-import type { Overview } from '../../flow/admin/overview/overview.ts'
-import type { ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
-import type { Clock, Log } from '../../flow/ports.ts'
+import type { Log } from '../../flow/ports.ts'
 import type { AddressOf } from '../server/client-address.ts'
 import { noSuchAddress } from '../server/errors.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
+import type { UseCases } from '../use-cases.ts'
 import { createAddresses, withQuery } from './addresses.ts'
-import { type AuditPagesOptions, auditPages } from './audit/audit.page.ts'
-import { type BackupPagesOptions, backupPages } from './backups/backups.page.ts'
+import { auditPages } from './audit/audit.page.ts'
+import { backupPages } from './backups/backups.page.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
-import { type CheckPagesOptions, checkPages } from './check/check.page.ts'
-import { type DeliveryPagesOptions, deliveryPages } from './deliveries/delivery.pages.ts'
+import { checkPages } from './check/check.page.ts'
+import { deliveryPages } from './deliveries/delivery.pages.ts'
 import type { FormIds } from './form-ids.ts'
-import { type InboxPagesOptions, inboxPages } from './inbox/inbox.pages.ts'
-import { type JobPagesOptions, jobPages } from './jobs/jobs.page.ts'
+import { inboxPages } from './inbox/inbox.pages.ts'
+import { jobPages } from './jobs/jobs.page.ts'
 import type { View } from './layout.ts'
 import { addLive } from './live/live.routes.ts'
 import type { LiveStreams } from './live/live-streams.ts'
@@ -24,14 +23,14 @@ import { addLogin } from './login/login.routes.ts'
 import { overviewPage } from './overview/overview.page.ts'
 import type { PageAnswer, PageRoute } from './page-route.ts'
 import { createPageTable, type PageTable } from './page-table.ts'
-import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
+import { parcelPages } from './parcels/parcel.pages.ts'
 import { presentAsset } from './present-page.ts'
-import { type ReloadPagesOptions, reloadPages } from './reload/reload.page.ts'
-import { type RetentionPagesOptions, retentionPages } from './retention/retention.page.ts'
+import { reloadPages } from './reload/reload.page.ts'
+import { retentionPages } from './retention/retention.page.ts'
 import { createServePage, pageMeant } from './serve-page.ts'
 import type { SessionSettings, Sessions } from './session.ts'
 import { type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
-import { type WebhookPagesOptions, webhookPages } from './webhooks/webhook.pages.ts'
+import { webhookPages } from './webhooks/webhook.pages.ts'
 
 export interface PortalSettings extends SessionSettings {
   readonly enabled: boolean
@@ -39,20 +38,7 @@ export interface PortalSettings extends SessionSettings {
   readonly publicOrigin: string | null
 }
 
-export interface PortalOptions
-  extends WebhookPagesOptions,
-    ParcelPagesOptions,
-    DeliveryPagesOptions,
-    InboxPagesOptions,
-    JobPagesOptions,
-    BackupPagesOptions,
-    RetentionPagesOptions,
-    SettingsPagesOptions,
-    AuditPagesOptions,
-    CheckPagesOptions,
-    ReloadPagesOptions {
-  readonly manageEndpoints: ManageEndpoints
-  readonly overview: Overview
+export interface PortalOptions extends UseCases, SettingsPagesOptions {
   readonly live: LiveStreams
   readonly settings: () => PortalSettings
   readonly sessions: Sessions
@@ -64,7 +50,6 @@ export interface PortalOptions
   /** Null: there is no such file. */
   readonly readAsset: (name: string) => Buffer | null
   readonly version: string
-  readonly clock: Clock
   readonly log: Log
 }
 

@@ -15,11 +15,9 @@ export interface ManageJobs {
   cancel(id: string, by: Actor): Promise<Job>
 }
 
-export function createManageJobs({
-  write,
-  reads,
-  clock,
-}: Pick<Relay, 'clock'> & Reads<'listJobs' | 'findJob' | 'nameParcels'> & Writes<'cancelJob'>): ManageJobs {
+type Parts = Pick<Relay, 'clock'> & Reads<'listJobs' | 'findJob' | 'nameParcels'> & Writes<'cancelJob'>
+
+export function createManageJobs({ write, reads, clock }: Parts): ManageJobs {
   /** Adds identifiers to the parcels that rebuilds give as examples. Jobs store only ids of parcels, because a parcel may be erased. */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
     const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])

@@ -5,11 +5,10 @@ import type { Reads, Relay } from '../../relay.ts'
 const LARGE = 500_000
 const KEPT_MS = 60_000
 
+type Parts = Pick<Relay, 'clock'> & Reads<'counts' | 'countQuarantined'>
+
 /** Counts what the store holds. Pushes in quarantine are counted at each call. In a large store, all else is counted at most once a minute. */
-export function createKnownCounts({
-  reads,
-  clock,
-}: Pick<Relay, 'clock'> & Reads<'counts' | 'countQuarantined'>): () => Promise<StoreCounts> {
+export function createKnownCounts({ reads, clock }: Parts): () => Promise<StoreCounts> {
   let known: { readonly counts: Promise<StoreCounts>; readonly atMs: number } | null = null
   return async () => {
     if (known !== null && clock.monotonic() - known.atMs < KEPT_MS)

@@ -39,9 +39,9 @@ export interface OperationQueries {
   }): Promise<readonly Tally[]>
 }
 
-export function createOperationQueries({
-  reads,
-}: Reads<'listOperatorEvents' | 'listActions' | 'existingTargets' | 'listTallies' | 'inspectParcel'>): OperationQueries {
+type Parts = Reads<'listOperatorEvents' | 'listActions' | 'existingTargets' | 'listTallies' | 'inspectParcel'>
+
+export function createOperationQueries({ reads }: Parts): OperationQueries {
   /** An order about a parcel names the identifier by which it was given, which may be any of the parcel's. */
   async function withOtherNames(target: ListedTarget): Promise<readonly ListedTarget[]> {
     const parcel = target.kind === 'parcel' ? await reads.inspectParcel(target.id) : null

@@ -1,7 +1,7 @@
 import { ACTION_NAMES, type KeptAction, LISTED_LENGTH_MAX, type ListedTarget } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type OperationQueries, readTarget, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'
-import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { type Address, link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -10,11 +10,6 @@ import { asOfLine, crumbs, headline, table } from '../parts.ts'
 import { readTimes, type TimeFilter, timeFields } from '../time-filter.ts'
 import { fullTime, timeInTable } from '../times.ts'
 import { namesOfWebhooks, options, type WebhookName } from '../webhooks/webhook-names.ts'
-
-export interface AuditPagesOptions {
-  readonly operations: OperationQueries
-  readonly manageEndpoints: Pick<ManageEndpoints, 'states'>
-}
 
 /** The chosen filters, as text. `id` is that of the thing whose kind is `about`; of a webhook it may be the name. */
 interface AuditFilters extends TimeFilter {
@@ -43,7 +38,7 @@ const ABOUT = [
 ] as const
 
 /** Makes the page that lists the orders of operators. */
-export function auditPages({ operations, manageEndpoints }: AuditPagesOptions): readonly PageRoute[] {
+export function auditPages({ operations, manageEndpoints }: Pick<UseCases, 'operations' | 'manageEndpoints'>): readonly PageRoute[] {
   async function list(filters: AuditFilters, cursor: ReturnType<typeof readTimeCursor>, webhooks: readonly WebhookName[]) {
     const { from, to } = readTimes(filters)
     const asked = { by: named(filters.by), action: readAction(filters.action), target: targetOf(filters, webhooks), fromMs: from, toMs: to }

@@ -1,6 +1,7 @@
 import { bytesText } from '../../../domain/amounts.ts'
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import type { BackupList, ManageBackups } from '../../../flow/admin/backups/manage-backups.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { goToJobs } from '../jobs/jobs.page.ts'
@@ -9,15 +10,11 @@ import type { PageRoute, Visit } from '../page-route.ts'
 import { asOfLine, crumbs, headline, settingsList, table } from '../parts.ts'
 import { timeInSentence, timeInTable } from '../times.ts'
 
-export interface BackupPagesOptions {
-  readonly manageBackups: Pick<ManageBackups, 'list' | 'start'>
-}
-
 /** The refusals of an order that the page shows next to its form. */
 const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_backed_up', 'too_many_jobs']
 
 /** The page with the backups in the folder, and a form to make one. */
-export function backupPages({ manageBackups }: BackupPagesOptions): readonly PageRoute[] {
+export function backupPages({ manageBackups }: Pick<UseCases, 'manageBackups'>): readonly PageRoute[] {
   return [
     {
       method: 'get',

@@ -1,19 +1,15 @@
 import type { CheckLine, CheckName, CheckState } from '../../../domain/admin/check.ts'
 import { counted } from '../../../domain/amounts.ts'
 import { receivedText } from '../../../domain/received-text.ts'
-import type { Check } from '../../../flow/admin/check.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
 import { actionButton, crumbs, headline, type StateKind, stateMark, table } from '../parts.ts'
 import { sentenceOnPage } from '../words.ts'
 
-export interface CheckPagesOptions {
-  readonly check: Check
-}
-
 /** Makes the page that checks the deployment. A check logs in at the carrier and sends a push, so only a button starts it. */
-export function checkPages({ check }: CheckPagesOptions): readonly PageRoute[] {
+export function checkPages({ check }: Pick<UseCases, 'check'>): readonly PageRoute[] {
   return [
     { method: 'get', path: '/check', scope: 'admin', answer: async (visit) => ({ page: checkPage(visit, null) }) },
     { method: 'post', path: '/check', scope: 'admin', answer: async (visit) => ({ page: checkPage(visit, await check()) }) },

@@ -1,18 +1,13 @@
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
-import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor } from '../../../flow/delivery/manage-deliveries.ts'
-import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import { DELIVERY_STATES, readDeliveryCursor } from '../../../flow/delivery/manage-deliveries.ts'
 import { leavingOf } from '../../server/leaving.ts'
+import type { UseCases } from '../../use-cases.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { readTime, readTimes } from '../time-filter.ts'
 import { namesOfWebhooks } from '../webhooks/webhook-names.ts'
 import { deliveryPage } from './delivery.page.ts'
 import { type DeliveryFilters, deliveryListPage, withRemoved } from './delivery-list.page.ts'
 import { type ReplayFields, type ReplaySaid, replayPage } from './replay.page.ts'
-
-export interface DeliveryPagesOptions {
-  readonly manageDeliveries: ManageDeliveries
-  readonly manageEndpoints: Pick<ManageEndpoints, 'states'>
-}
 
 const LIST_MAX = 100
 /** The page shows these errors next to its form. Other errors get an error page. */
@@ -21,7 +16,9 @@ const NO_FILTERS: DeliveryFilters = { endpoint: '', parcel: '', state: '', from:
 /** The start of a replay if the form gives none. Only a replay with a start leaves out deliveries that were queued after the count. */
 const EVER = '1970-01-01T00:00:00.001Z'
 
-export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPagesOptions): readonly PageRoute[] {
+type Parts = Pick<UseCases, 'manageDeliveries' | 'manageEndpoints'>
+
+export function deliveryPages({ manageDeliveries, manageEndpoints }: Parts): readonly PageRoute[] {
   return [
     { method: 'get', path: '/deliveries', scope: 'admin', answer: list },
     {

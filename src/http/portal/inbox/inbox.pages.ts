@@ -1,15 +1,12 @@
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import { REASON_CHOICES } from '../../../domain/ingest/quarantine-words.ts'
-import { INBOX_STATES, type ManageInbox } from '../../../flow/admin/inbox/manage-inbox.ts'
+import { INBOX_STATES } from '../../../flow/admin/inbox/manage-inbox.ts'
+import type { UseCases } from '../../use-cases.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { readTimes } from '../time-filter.ts'
 import { type DismissChoice, type InboxFilters, type InboxSaid, inboxPage } from './inbox-list.page.ts'
 import { type PushSaid, pushPage } from './push.page.ts'
 import { refusalsPage } from './refusals.page.ts'
-
-export interface InboxPagesOptions {
-  readonly manageInbox: ManageInbox
-}
 
 const LIST_MAX = 100
 /** The page shows these errors next to its filters. Other errors get an error page. */
@@ -19,7 +16,7 @@ const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 
 
 /** Makes the pages about received pushes: the list, a page for each push, and the list of refused signatures. */
 // oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
-export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRoute[] {
+export function inboxPages({ manageInbox }: Pick<UseCases, 'manageInbox'>): readonly PageRoute[] {
   return [
     { method: 'get', path: '/inbox', scope: 'admin', answer: (visit) => list(visit, null) },
     {

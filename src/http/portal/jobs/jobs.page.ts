@@ -4,9 +4,7 @@ import { counted, countText } from '../../../domain/amounts.ts'
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import type { HistoryChangeKind } from '../../../domain/history/rebuild/compare-histories.ts'
 import { reasonText } from '../../../domain/ingest/quarantine-words.ts'
-import type { ManageJobs } from '../../../flow/admin/jobs/manage-jobs.ts'
-import type { ManageRebuild } from '../../../flow/admin/jobs/manage-rebuild.ts'
-import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -15,18 +13,14 @@ import { actionButton, asOfLine, crumbs, headline, island, type StateKind, state
 import { timeInTable } from '../times.ts'
 import { namesOfWebhooks, type WebhookName } from '../webhooks/webhook-names.ts'
 
-export interface JobPagesOptions {
-  readonly manageJobs: ManageJobs
-  readonly manageRebuild: ManageRebuild
-  readonly manageEndpoints: Pick<ManageEndpoints, 'states'>
-}
-
 const SHOWN_MAX = 50
 /** The page shows these errors next to its form. Other errors get an error page. */
 const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_found', 'too_many_jobs']
 
+type Parts = Pick<UseCases, 'manageJobs' | 'manageRebuild' | 'manageEndpoints'>
+
 /** Makes the pages about jobs. A job does work that takes too long for one request. The pages show its progress and a button to stop it. */
-export function jobPages({ manageJobs, manageRebuild, manageEndpoints }: JobPagesOptions): readonly PageRoute[] {
+export function jobPages({ manageJobs, manageRebuild, manageEndpoints }: Parts): readonly PageRoute[] {
   async function list(visit: Visit, said: RebuildSaid): Promise<PageAnswer> {
     const { jobs } = await manageJobs.list({ cursor: null, limit: SHOWN_MAX })
     const page = jobsPage(visit, jobs, await namesOfWebhooks(manageEndpoints), said)

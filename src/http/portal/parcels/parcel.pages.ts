@@ -3,31 +3,14 @@ import type { FormerOrder } from '../../../domain/admin/operator-action.ts'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { parseTypedIdentifier } from '../../../domain/identifiers.ts'
-import type { ManageErasures } from '../../../flow/admin/erasure/manage-erasures.ts'
-import type { OperationQueries } from '../../../flow/admin/overview/operation-queries.ts'
-import type { WatchListReport, WatchListRequest } from '../../../flow/admin/parcels/import-watches.ts'
-import type { ParcelCommands } from '../../../flow/admin/parcels/parcel-commands.ts'
-import {
-  type ExplainedParcel,
-  type ParcelQueries,
-  readCursor,
-  readPrefix,
-  STOPPED_REASONS,
-} from '../../../flow/admin/parcels/parcel-queries.ts'
+import { type ExplainedParcel, readCursor, readPrefix, STOPPED_REASONS } from '../../../flow/admin/parcels/parcel-queries.ts'
 import { readLines } from '../../server/read-lines.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { type Form, type FormFile, mistakeIn } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { erasedPage, type ParcelSaid, parcelPage, removedIn } from './parcel.page.ts'
 import { parcelListPage } from './parcel-list.page.ts'
 import { COLUMN_LENGTH_MAX, type WatchSaid } from './watch-form.ts'
-
-export interface ParcelPagesOptions {
-  readonly lookAtParcels: ParcelQueries
-  readonly operations: OperationQueries
-  readonly manageParcels: ParcelCommands
-  readonly manageErasures: Pick<ManageErasures, 'forget'>
-  readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
-}
 
 const LIST_MAX = 100
 const ANY = { by: null, fromMs: null, toMs: null }
@@ -69,13 +52,9 @@ async function givenList({ file, get }: Form): Promise<GivenList | null> {
 }
 
 // oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
-export function parcelPages({
-  lookAtParcels,
-  operations,
-  manageParcels,
-  manageErasures,
-  watchList,
-}: ParcelPagesOptions): readonly PageRoute[] {
+type Parts = Pick<UseCases, 'lookAtParcels' | 'operations' | 'manageParcels' | 'manageErasures' | 'watchList'>
+
+export function parcelPages({ lookAtParcels, operations, manageParcels, manageErasures, watchList }: Parts): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
     { method: 'get', path: '/parcels', scope: 'status', answer: list },
@@ -181,7 +160,7 @@ export function parcelPages({
 /** Reports an erasure again. The parcel is gone, so what was removed is read from the audit trail. */
 async function showErased(
   visit: Visit,
-  { forget }: ParcelPagesOptions['manageErasures'],
+  { forget }: UseCases['manageErasures'],
   { atMs, detail }: FormerOrder['action'],
 ): Promise<PageAnswer> {
   const report = await forget(visit.param('identifier'), { dryRun: true }, visit.by)

@@ -1,20 +1,15 @@
 import { AppError } from '../../../domain/errors.ts'
 import { receivedText } from '../../../domain/received-text.ts'
-import type { ReloadConfig, Reloaded } from '../../../flow/admin/reload-config.ts'
+import type { Reloaded } from '../../../flow/admin/reload-config.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { buttonLink } from '../addresses.ts'
 import { html, type Markup } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { actionButton, crumbs, headline, icon } from '../parts.ts'
 
-export interface ReloadPagesOptions {
-  readonly reloadConfig: ReloadConfig
-  /** The name of the replica that answers. */
-  readonly replica: string
-}
-
 /** Makes the page that has the relay read its config again. */
-export function reloadPages({ reloadConfig, replica }: ReloadPagesOptions): readonly PageRoute[] {
+export function reloadPages({ reloadConfig, replica }: Pick<UseCases, 'reloadConfig' | 'replica'>): readonly PageRoute[] {
   return [
     { method: 'get', path: '/reload', scope: 'admin', answer: async (visit) => ({ page: reloadPage(visit, replica, null) }) },
     { method: 'post', path: '/reload', scope: 'admin', answer: reload, again: async ({ to }) => ({ goTo: to`/reload` }) },

@@ -4,8 +4,8 @@ import { RETENTION_STAGES, type RetentionCounts, type RetentionStage } from '../
 import { RETENTION_TITLES } from '../../../domain/admin/retention-titles.ts'
 import { countText } from '../../../domain/amounts.ts'
 import { formatDuration } from '../../../domain/duration.ts'
-import type { Overview } from '../../../flow/admin/overview/overview.ts'
-import type { ManageRetention, RetentionView, WouldGoByStage } from '../../../flow/admin/retention/manage-retention.ts'
+import type { RetentionView, WouldGoByStage } from '../../../flow/admin/retention/manage-retention.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { goToJobs } from '../jobs/jobs.page.ts'
@@ -15,13 +15,11 @@ import { actionButton, asOfLine, crumbs, headline, settingsList, table } from '.
 import { timeInSentence } from '../times.ts'
 import { sentenceOnPage } from '../words.ts'
 
-export interface RetentionPagesOptions {
-  readonly manageRetention: ManageRetention
-  readonly overview: Pick<Overview, 'glance'>
-}
-
 /** Makes the page about retention: how long data is kept, what the last pass has removed, and a button that starts a pass. */
-export function retentionPages({ manageRetention, overview }: RetentionPagesOptions): readonly PageRoute[] {
+export function retentionPages({
+  manageRetention,
+  overview,
+}: Pick<UseCases, 'manageRetention'> & { readonly overview: Pick<UseCases['overview'], 'glance'> }): readonly PageRoute[] {
   async function show(visit: Visit, isUnconfirmed = false): Promise<PageAnswer> {
     const [{ clockDoubt }, view, wouldGo] = await Promise.all([overview.glance(), manageRetention.view(), manageRetention.wouldGo()])
     return { page: retentionPage(visit, view, wouldGo, { doubt: clockDoubt, isUnconfirmed }), status: isUnconfirmed ? 409 : 200 }

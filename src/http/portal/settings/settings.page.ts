@@ -3,10 +3,9 @@ import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-secrets.ts'
+import type { SealedCounts } from '../../../flow/admin/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'
-import type { EnableOperator } from '../../../flow/delivery/enable-operator.ts'
-import type { TestOperator } from '../../../flow/delivery/test-operator.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup } from '../html.ts'
@@ -16,11 +15,7 @@ import { actionButton, asOfLine, crumbs, headline, icon, sentAgainNote, table } 
 import { fullTime } from '../times.ts'
 import { testNote } from '../webhooks/test-note.ts'
 
-export interface SettingsPagesOptions {
-  readonly operations: OperationQueries
-  readonly manageSecrets: ManageSecrets
-  readonly testOperator: TestOperator
-  readonly enableOperator: EnableOperator['enable']
+export interface SettingsPagesOptions extends Pick<UseCases, 'operations' | 'manageSecrets' | 'testOperator' | 'enableOperator'> {
   /** Returns the settings in effect, shaped like the config file, with secrets masked. */
   readonly config: () => Readonly<Record<string, unknown>>
 }

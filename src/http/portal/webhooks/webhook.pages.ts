@@ -2,24 +2,18 @@ import { seriesOf, spanStart } from '../../../domain/admin/tally.ts'
 import { CONDITIONS } from '../../../domain/delivery/endpoint-state.ts'
 import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { OperationQueries } from '../../../flow/admin/overview/operation-queries.ts'
-import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import type { UseCases } from '../../use-cases.ts'
 import { mistakeIn } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { type WebhookSaid, webhookPage } from './webhook.page.ts'
 import { webhookEditPages } from './webhook-edit.pages.ts'
 import { webhookListPage } from './webhook-list.page.ts'
 
-export interface WebhookPagesOptions {
-  readonly operations: OperationQueries
-  readonly manageEndpoints: ManageEndpoints
-}
-
 const LIST_MAX = 100
 const HOUR_MS = 3_600_000
 
 /** Makes the pages about webhooks: the list, and pages to look at, add, change, test, disable and remove a webhook. */
-export function webhookPages({ manageEndpoints, operations }: WebhookPagesOptions): readonly PageRoute[] {
+export function webhookPages({ manageEndpoints, operations }: Pick<UseCases, 'operations' | 'manageEndpoints'>): readonly PageRoute[] {
   return [
     { method: 'get', path: '/webhooks', scope: 'admin', answer: list },
     ...webhookEditPages(manageEndpoints),
