@@ -51,9 +51,9 @@ async function givenList({ file, get }: Form): Promise<GivenList | null> {
   return list.lines.every((line) => line.trim() === '') ? null : list
 }
 
-// oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
 type Parts = Pick<UseCases, 'lookAtParcels' | 'operations' | 'manageParcels' | 'manageErasures' | 'watchList'>
 
+// oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
 export function parcelPages({ lookAtParcels, operations, manageParcels, manageErasures, watchList }: Parts): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
