@@ -71,7 +71,7 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
   }
   const isTelling = (outcome: StatusOutcome, ofNobody: boolean): boolean =>
-    outcome.kind === 'unavailable' || isAnswer(breaker, outcome.kind, ofNobody)
+    outcome.kind === 'unavailable' || isAnswer(breaker, outcome.kind, { ofNobody, nowMs: clock.monotonic() })
   const after = (outcome: StatusOutcome | null, { identifier, ofNobody = false }: Asked, as: CallFailure['as']): Breaker => {
     const isTold = outcome !== null && isTelling(outcome, ofNobody)
     if (isTold && outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)

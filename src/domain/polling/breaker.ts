@@ -23,8 +23,8 @@ export interface Breaker {
   readonly unanswered: number
   /** When the first of these calls ended; null: there was none. All times of a breaker are milliseconds of a monotonic clock. */
   readonly unansweredSinceMs: number | null
-  /** Whether a question about a parcel was refused since the last answer. */
-  readonly refusesParcels: boolean
+  /** When a question about a parcel was last refused since the last answer; null: none was. */
+  readonly parcelRefusedAtMs: number | null
   /** The identifiers of questions that had no answer since the last answer. */
   readonly suspects: ReadonlySet<string>
   /** The identifiers of questions at fault. */
@@ -61,7 +61,7 @@ export const closedBreaker: Breaker = {
   failures: 0,
   unanswered: 0,
   unansweredSinceMs: null,
-  refusesParcels: false,
+  parcelRefusedAtMs: null,
   suspects: NONE,
   failing: NONE,
   rests: 0,
@@ -88,6 +88,8 @@ const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
 /** A question of an app may be the probe this long after the last failure. */
 const APP_REST_MS = 5000
+/** If no parcel was asked about for so long, there may be none left, and only other questions can show that the carrier answers. */
+const PARCELS_GONE_MS = 24 * 60 * 60_000
 const QUESTIONS_MAX = 5000
 /** Rests are up to this share shorter, at random, so that several relays do not probe at the same time. */
 const JITTER = 0.2
@@ -128,8 +130,12 @@ export function startProbe(breaker: Breaker): Breaker {
  * Whether an answer shows that the carrier answers. While it refuses the questions about parcels, a 404 for a number that no parcel has does not:
  * it may refuse only what belongs to an account.
  */
-export function isAnswer({ refusesParcels }: Breaker, kind: 'found' | 'not_found', ofNobody: boolean): boolean {
-  return kind === 'found' || !ofNobody || !refusesParcels
+export function isAnswer(
+  { parcelRefusedAtMs }: Breaker,
+  kind: 'found' | 'not_found',
+  { ofNobody, nowMs }: { readonly ofNobody: boolean; readonly nowMs: number },
+): boolean {
+  return kind === 'found' || !ofNobody || parcelRefusedAtMs === null || nowMs - parcelRefusedAtMs >= PARCELS_GONE_MS
 }
 
 /** The suspects are now at fault, except the answered question. */
@@ -166,7 +172,7 @@ function count(breaker: Breaker, { question, isRefusal, ofNobody, as, nowMs }: C
     failures: breaker.failures + (isCounted ? 1 : 0),
     unanswered: breaker.unanswered + 1,
     unansweredSinceMs: breaker.unansweredSinceMs ?? nowMs,
-    refusesParcels: breaker.refusesParcels || (isRefusal && question !== null && ofNobody !== true),
+    parcelRefusedAtMs: isRefusal && question !== null && ofNobody !== true ? nowMs : breaker.parcelRefusedAtMs,
     suspects: question === null || isRepeated ? breaker.suspects : bounded(new Set([...breaker.suspects, question])),
     failedAtMs: isCounted || as === 'probe' ? nowMs : breaker.failedAtMs,
   }

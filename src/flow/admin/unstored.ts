@@ -110,16 +110,21 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
     return false
   }
 
+  /** Saves what is kept at this moment: what the file still has after it was stored would be stored again by the next run. */
+  const save = () => saving.save([...kept.map(keptOf), ...lists.flatMap((list) => list()).map((what) => keptOf({ what }))])
+
   async function postNext(post: PostOperator): Promise<void> {
     const next = kept.find(({ what, isPosted }) => !isPosted && eventOf(what) !== null)
     const told = next === undefined ? null : eventOf(next.what)
     if (next === undefined || told === null || posting !== null || writing === next.id) return
     posting = next.id
-    const isAccepted = await post(encodeOperatorEvent(told.event, told.atMs), next.id).finally(() => {
+    try {
+      if (!(await post(encodeOperatorEvent(told.event, told.atMs), next.id))) return
+      // It may be stored as soon as `posting` is over.
+      change(next.id, { isPosted: true })
+    } finally {
       posting = null
-    })
-    if (!isAccepted) return
-    change(next.id, { isPosted: true })
+    }
     log.info({ event: told.event.event }, 'operators were told of an event that cannot be stored yet')
     await postNext(post)
   }
@@ -134,7 +139,10 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
         log.warn({ kind: kept[0]?.what.kind }, 'too much cannot be written to the store: the oldest is forgotten')
         kept = kept.slice(1)
       }
-      await inTurn(async () => void (await writeAll()))
+      await inTurn(async () => {
+        await writeAll()
+        await save()
+      })
     },
     add: (list) => void lists.push(list),
     sinceMs: (subject) => kept.flatMap(({ what }) => (isAbout(what, subject) ? [what.begun.nowMs] : []))[0] ?? null,
@@ -147,11 +155,13 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
       })
       if (post !== undefined && rounds >= ROUNDS_BEFORE_POST)
         void postNext(post).catch((err: unknown) => log.debug({ err }, 'an event that cannot be stored cannot be posted either'))
-      const own = kept.map(({ what, id, isPosted }): Kept => ({ what, id, isPosted }))
-      const others = lists.flatMap((list) => list()).map((what): Kept => ({ what, id: '', isPosted: false }))
-      await inTurn(() => saving.save([...own, ...others]))
+      await inTurn(save)
     },
   }
+}
+
+function keptOf({ what, id = '', isPosted = false }: Pick<Kept, 'what'> & Partial<Kept>): Kept {
+  return { what, id, isPosted }
 }
 
 type Trouble = Extract<Unwritten, { readonly kind: 'trouble' }>

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { carrierRemedy, lastFailureText } from '../../../src/domain/polling/carrier-failure-words.ts'
 import { carrierProbe } from '../../../src/wiring/checking/carrier-probe.ts'
 import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openTls } from '../../carrier/carrier-double.ts'
+import { DAY_MS } from '../../support/runner/constants.ts'
 
 afterEach(closeOpened)
 
@@ -138,6 +139,24 @@ test('6.8: a history for an unknown number, or a 404 for a parcel, ends a row of
     for (let at = 0; at < 25; at++) await fetchAll('schedule', `AB0000000${10 + at}SE`)
     await expect.poll(() => carrier.state().breaker.state).toBe('open')
     await carrier.tryQuestion({ identifier, language: 'en', mayCount: !ofNobody })
+    expect(carrier.state().breaker.state).toBe('closed')
+  }
+})
+
+test('6.8: a carrier that answers 404 to every parcel ends an outage, and so a day later if none is left', async () => {
+  for (const isLeft of [true, false]) {
+    let isMended = false
+    const { url } = await openCarrier({ status: (_request, response) => json(response, isMended ? 404 : 403, '{}') })
+    const { carrier, fetchAll, move } = connect(url)
+    for (let at = 0; at < 25; at++) await fetchAll('schedule', `AB0000000${10 + at}SE`)
+    await expect.poll(() => carrier.state().breaker.state).toBe('open')
+    isMended = true
+    move(5 * 60_000)
+    await askNobodys(carrier)
+    expect(carrier.state().breaker.state).toBe('open')
+    if (!isLeft) move(DAY_MS)
+    // What asked about parcels that are gone meanwhile are apps, about numbers that nobody has.
+    await (isLeft ? fetchAll('schedule', 'AB000000010SE') : askNobodys(carrier))
     expect(carrier.state().breaker.state).toBe('closed')
   }
 })
