@@ -18,7 +18,7 @@ const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'http
   .map((name) => `node:${name}`)
 const FILES = ['node:fs', 'node:fs/promises']
 
-/** The ports of the flows, and the file that joins what they write. */
+/** The ports of the flows, the file that joins what they write, and the list of the parts that flows share. */
 const PORTS = [
   'ports.ts',
   'ingest/ports.ts',
@@ -26,6 +26,7 @@ const PORTS = [
   'polling/ports.ts',
   'delivery/ports.ts',
   'admin/ports.ts',
+  'relay.ts',
   'write-side.ts',
 ].map((name) => `flow/${name}`)
 

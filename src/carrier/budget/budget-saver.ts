@@ -1,12 +1,12 @@
 import { systemCode } from '../../domain/errors.ts'
 import type { CarrierMemory, CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 import { systemReason } from '../../domain/system-reason.ts'
-import type { Clock, Log } from '../../flow/ports.ts'
+import type { Relay } from '../../flow/relay.ts'
 import { createSharedWrite } from '../../outbound/shared-write.ts'
 import type { AskingClock } from '../call/asking-clock.ts'
 import type { OwnBudget } from './own-budget.ts'
 
-export interface BudgetSaverPorts {
+export interface BudgetSaverPorts extends Pick<Relay, 'clock' | 'log'> {
   readonly budget: OwnBudget
   readonly tokens: () => {
     /** The end of the pause that the token endpoint asked for, monotonic milliseconds. */
@@ -14,9 +14,7 @@ export interface BudgetSaverPorts {
     refusal(): CredentialRefusal | null
   }
   readonly remember: ((memory: CarrierMemory) => Promise<void>) | undefined
-  readonly clock: Clock
   readonly asking: Pick<AskingClock, 'lastMs'>
-  readonly log: Log
 }
 
 /** Saves the number of calls, the pauses and the refused credentials for the next run. A call is made only after it is counted in the store. */

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
-import type { Clock, Log } from '../../flow/ports.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { SharedCarrier } from '../../store/polling/shared-carrier.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
 import { type BudgetSaverPorts, createBudgetSaver } from './budget-saver.ts'
-import { createOwnBudget } from './own-budget.ts'
+import { type CallLimits, createOwnBudget } from './own-budget.ts'
 import { createSharedBudget } from './shared-budget.ts'
 
 /** The budget for calls to the carrier. This process either has it alone, or shares it with other replicas through a row in the store. */
@@ -21,17 +20,9 @@ export interface CarrierBudget {
   close(): Promise<boolean>
 }
 
-interface BudgetOptions {
-  readonly ratePerSecond: number
-  readonly callsPerDay: number
-  readonly concurrency: number
+interface BudgetOptions extends CallLimits, Omit<BudgetSaverPorts, 'budget'> {
   readonly timeoutMs: number
-  readonly clock: Clock
-  readonly log: Log
   readonly startTimer: StartTimer
-  readonly tokens: BudgetSaverPorts['tokens']
-  readonly remember: BudgetSaverPorts['remember']
-  readonly asking: BudgetSaverPorts['asking']
 }
 
 /** Opens the budget. `pausedForMs`: the rest of a pause that began in the last run. `shared` undefined: no other replica calls the carrier. */

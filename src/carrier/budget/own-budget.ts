@@ -19,10 +19,14 @@ import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 const AHEAD_MAX = 64
 const AHEAD_PART = 1 / 1000
 
-export interface OwnBudgetOptions {
+export interface CallLimits {
   readonly ratePerSecond: number
+  /** Per UTC day. */
   readonly callsPerDay: number
   readonly concurrency: number
+}
+
+export interface OwnBudgetOptions extends CallLimits {
   /** Null: there was no earlier run. */
   readonly earlier?: EarlierCalls | null
 }

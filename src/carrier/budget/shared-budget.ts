@@ -1,11 +1,11 @@
 import type { BudgetAnswer, BudgetLimits } from '../../domain/polling/call-budget.ts'
 import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
-import type { Clock } from '../../flow/ports.ts'
+import type { Relay } from '../../flow/relay.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { BudgetStore } from '../../store/polling/shared-carrier.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
-import type { SlotResult } from './own-budget.ts'
+import type { CallLimits, SlotResult } from './own-budget.ts'
 
 /** If a slot is not used within this time after it was requested, it is given back. Otherwise unused slots could add up to a burst. */
 const USE_WITHIN_MS = 250
@@ -24,15 +24,11 @@ const END_AGAIN_MS = 1000
 /** The database server's clock counts as set forward if, between two answers, it advances this much more than the replica's clock. */
 const CLOCK_SLACK_MS = 2000
 
-export interface SharedBudgetOptions {
+export interface SharedBudgetOptions extends CallLimits, Pick<Relay, 'clock'> {
   readonly store: BudgetStore
   /** A name that is new at each start, and that no other replica has. */
   readonly replica: string
-  readonly ratePerSecond: number
-  readonly callsPerDay: number
-  readonly concurrency: number
   readonly timeoutMs: number
-  readonly clock: Clock
   readonly startTimer: StartTimer
 }
 

@@ -1,6 +1,6 @@
 import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
-import type { Clock } from '../../flow/ports.ts'
+import type { Relay } from '../../flow/relay.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { OwnBudget, SlotResult } from '../budget/own-budget.ts'
 
@@ -42,9 +42,8 @@ export interface QueueBudget extends Pick<OwnBudget, 'release' | 'pauseUntil' | 
   takeSlot(nowMs: number, wallMs: number, priority: CallPriority): SlotResult
 }
 
-export interface CallQueueOptions {
+export interface CallQueueOptions extends Pick<Relay, 'clock'> {
   readonly budget: QueueBudget
-  readonly clock: Clock
   readonly startTimer: StartTimer
   /** A caller without `giveUpAtMs` waits for a pause of at most this length. */
   readonly pausePatienceMs: number

@@ -14,7 +14,7 @@ import {
   startProbe,
 } from '../../domain/polling/breaker.ts'
 import { type CallPriority, type CarrierState, lacksAnswer } from '../../domain/polling/carrier-answer.ts'
-import type { Clock, Log } from '../../flow/ports.ts'
+import type { Relay } from '../../flow/relay.ts'
 import type { StatusOutcome } from './status-call.ts'
 
 /** The part of a question to the carrier that the breaker looks at. */
@@ -41,9 +41,7 @@ export interface CarrierBreaker {
   state(): CarrierState['breaker']
 }
 
-export interface CarrierBreakerPorts {
-  readonly clock: Clock
-  readonly log: Log
+export interface CarrierBreakerPorts extends Pick<Relay, 'clock' | 'log'> {
   /** Returns identifiers about which the carrier gave an answer when they were last asked about; empty: there are none. */
   readonly answeredBefore?: (() => Promise<readonly string[]>) | undefined
   /** Whether a parcel was erased, so that the carrier must not be asked about it. Absent: none ever is. */

@@ -3,7 +3,7 @@ import type { CallSpender } from '../../domain/admin/tally.ts'
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { TokenVault } from '../../flow/polling/ports.ts'
-import type { Carrier, Clock, Log } from '../../flow/ports.ts'
+import type { Carrier } from '../../flow/ports.ts'
 import { createPoolFactory } from '../../outbound/connection-use.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../../outbound/deadline.ts'
 import { ANY_HOST, type EgressGuard } from '../../outbound/egress-guard.ts'
@@ -12,6 +12,8 @@ import { createProxiedAgent } from '../../outbound/proxied-agent.ts'
 import type { SharedCarrier } from '../../store/polling/shared-carrier.ts'
 import { remainingWaitMs } from '../budget/budget-saver.ts'
 import { openBudget } from '../budget/carrier-budget.ts'
+import type { CallLimits } from '../budget/own-budget.ts'
+import type { CredentialOptions } from '../token/credentials.ts'
 import { createTokenShare } from '../token/shared-token.ts'
 import { createTokenClient, type TokenClient } from '../token/token-client.ts'
 import { createAskingClock } from './asking-clock.ts'
@@ -27,21 +29,14 @@ const WAITING_MAX = 10_000
 const FAIR_SHARE = 1 / 2
 
 /** The settings of the client. Durations in milliseconds. */
-export interface CarrierOptions {
+export interface CarrierOptions
+  extends CallLimits,
+    Pick<CredentialOptions, 'authUrl' | 'username' | 'password' | 'clock' | 'log'>,
+    Pick<CarrierBreakerPorts, 'answeredBefore' | 'isErased'> {
   readonly baseUrl: string
-  readonly authUrl: string
-  readonly username: string
-  /** Read at every token request, so that a new password needs no restart. */
-  readonly password: () => string
   /** The time limit for a call and its retries, from connecting to the end of the body. For an app it includes the wait in the queue. */
   readonly timeoutMs: number
-  readonly ratePerSecond: number
-  /** Per UTC day. */
-  readonly callsPerDay: number
-  readonly concurrency: number
   readonly onCall?: (spender: CallSpender) => void
-  readonly clock: Clock
-  readonly log: Log
   /** The state that an earlier run saved: the calls of the day, pauses and refused credentials still count. */
   readonly memory?: CarrierMemory | null
   /** Saves the state for the next run. A call, a pause or a refusal takes effect only after it is saved. */
@@ -54,9 +49,6 @@ export interface CarrierOptions {
   /** Resolves the carrier's host name and checks the addresses. Absent: the system resolves the name, and every address is allowed. */
   readonly hosts?: Pick<EgressGuard, 'checkHost'>
   readonly startTimer?: StartTimer
-  /** See `CarrierBreakerPorts`. */
-  readonly answeredBefore?: () => Promise<readonly string[]>
-  readonly isErased?: (identifier: string) => Promise<boolean>
 }
 
 export interface CallFailure {

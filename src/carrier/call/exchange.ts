@@ -2,7 +2,7 @@ import { type Dispatcher, errors, request as sendRequest } from 'undici'
 import type { CallSpender } from '../../domain/admin/tally.ts'
 import { systemCode } from '../../domain/errors.ts'
 import type { CallPriority, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
-import type { Clock } from '../../flow/ports.ts'
+import type { Relay } from '../../flow/relay.ts'
 import { readBoundedBody } from '../../outbound/bounded-body.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
 import { LENGTH_UNCLEAR } from '../../outbound/send-failure.ts'
@@ -57,11 +57,10 @@ export interface Failed {
 /** Makes one request, which is one call of the budget. Failures of the carrier or the network are returned as values, never thrown. */
 export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
 
-interface ExchangePorts {
+interface ExchangePorts extends Pick<Relay, 'clock'> {
   /** Returns the connections to the carrier. Called at each request, because they may be replaced. */
   readonly agent: () => Dispatcher
   readonly queue: CallQueue
-  readonly clock: Clock
   /** A request that is cut off counts against the carrier only if it ran this long. */
   readonly fairShareMs: number
   readonly asking: Pick<AskingClock, 'stamp'>

@@ -3,7 +3,7 @@ import { parseAllAnswer } from '../../domain/history/pull-response.ts'
 import type { CallPriority, CarrierAnswer, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { unnamedLine } from '../../domain/received-text.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/retry-after.ts'
-import type { Clock } from '../../flow/ports.ts'
+import type { Relay } from '../../flow/relay.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
 import type { TokenClient } from '../token/token-client.ts'
 import type { Answered, Exchange, Failed } from './exchange.ts'
@@ -13,14 +13,13 @@ const BODY_BYTES_MAX = 1_048_576
 /** The `retryAfterMs` of a call that timed out in the relay's own queue, or too early to blame the carrier. */
 const CUT_RETRY_MS = 1000
 
-export interface StatusPorts {
+export interface StatusPorts extends Pick<Relay, 'clock'> {
   /** Without a trailing slash. */
   readonly baseUrl: string
   readonly exchange: Exchange
   readonly tokens: TokenClient
   /** Stops all calls for this time. Resolves when the pause is saved. */
   readonly pause: (waitMs: number) => Promise<void>
-  readonly clock: Clock
 }
 
 export interface StatusCall {

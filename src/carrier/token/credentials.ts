@@ -3,10 +3,11 @@ import type { CarrierState, UnavailableReason } from '../../domain/polling/carri
 import type { CredentialRefusal, RefusedBy } from '../../domain/polling/carrier-memory.ts'
 import type { TokenState } from '../../domain/polling/carrier-token.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
-import type { Clock, Log } from '../../flow/ports.ts'
+import type { Clock } from '../../flow/ports.ts'
+import type { Relay } from '../../flow/relay.ts'
 import { remainingWaitMs } from '../budget/budget-saver.ts'
 import { type CredentialStanding, createCredentialStanding, type LastRefusal } from './credential-standing.ts'
-import type { NoToken } from './token-request.ts'
+import type { NoToken, TokenRequestOptions } from './token-request.ts'
 
 /** Knows whether the carrier has refused the credentials, and decides whether a token may be requested now (DOMAIN 6.4). */
 export interface Credentials {
@@ -39,12 +40,9 @@ export interface Credentials {
   known(): TokenState
 }
 
-export interface CredentialOptions {
-  readonly username: string
-  readonly authUrl: string
-  readonly clock: Clock
+export interface CredentialOptions extends Pick<TokenRequestOptions, 'authUrl' | 'username' | 'clock'>, Pick<Relay, 'log'> {
+  /** Read at every token request, so that a new password needs no restart. */
   readonly password: () => string
-  readonly log: Log
   readonly earlier: EarlierTokens | null
 }
 

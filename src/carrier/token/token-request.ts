@@ -1,6 +1,6 @@
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/retry-after.ts'
-import type { Clock } from '../../flow/ports.ts'
+import type { Relay } from '../../flow/relay.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
 import type { Answered, Exchange, Failed } from '../call/exchange.ts'
 import { spentBy, withQuickRetries } from '../call/quick-retry.ts'
@@ -25,10 +25,9 @@ export type TokenOutcome =
   | { readonly kind: 'refused'; readonly detail: string }
   | { readonly kind: 'trouble'; readonly failure: NoToken }
 
-export interface TokenRequestOptions {
+export interface TokenRequestOptions extends Pick<Relay, 'clock'> {
   readonly authUrl: string
   readonly username: string
-  readonly clock: Clock
   readonly exchange: Exchange
   readonly openDeadline: () => Deadline
 }

@@ -3,10 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startRelay } from '../../app.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
 import { createSecret } from '../../config/secret.ts'
-import type { Log } from '../../flow/ports.ts'
 import { DEMO_CONFIG } from '../../package-files.ts'
 import type { Sandbox } from '../../sandbox/handle.ts'
 import { startSandbox } from '../../sandbox/sandbox.ts'
@@ -133,7 +131,7 @@ interface RelaysOptions extends Pick<StageOptions, 'store' | 'onTrouble'> {
 
 /** Imports only the code for the chosen engine. */
 async function startRelays(config: Config, options: RelaysOptions): Promise<DemoRelays> {
-  if (options.store === 'sqlite') return await (await import('./stage.ts')).startSoleRelay(config, options)
+  if (options.store === 'sqlite') return await (await import('./sole-relay.ts')).startSoleRelay(config, options)
   return await (await import('./replicas.ts')).startReplicas(config, options)
 }
 
@@ -182,32 +180,4 @@ async function tryPort(host: string, wanted: number): Promise<number> {
   await once(server, 'close')
   if (typeof address !== 'object' || address === null) throw new Error('the server is bound to no network address')
   return address.port
-}
-
-export interface SoleRelayOptions {
-  readonly folder: string
-  /** Called with the relay's warnings and errors. */
-  readonly onTrouble: (message: string) => void
-}
-
-/** Runs one relay in this process, with a SQLite file in `folder` as its store. */
-export async function startSoleRelay(config: Config, { folder, onTrouble }: SoleRelayOptions): Promise<DemoRelays> {
-  const path = join(folder, 'demo.db')
-  const relay = await startRelay({ ...config, store: { engine: 'sqlite', path } }, troubleOnly(onTrouble))
-  let hasDied = false
-  void relay.died.then(() => {
-    hasDied = true
-  })
-  return {
-    replicas: [{ ...relay, name: 'relay', pid: process.pid, isRunning: () => !hasDied }],
-    webhookUrl: `${relay.publicUrl}${config.webhook.path}`,
-    store: path,
-    stop: relay.stop,
-  }
-}
-
-function troubleOnly(onTrouble: (message: string) => void): Log {
-  const tell = (_fields: object, message: string) => onTrouble(`relay: ${message}`)
-  const ignore = () => undefined
-  return { debug: ignore, info: ignore, warn: tell, error: tell }
 }
