@@ -143,7 +143,7 @@ test('6.8: a history for an unknown number, or a 404 for a parcel, ends a row of
   }
 })
 
-test('6.8: a carrier that answers 404 to every parcel ends an outage, a day later if none is left', async () => {
+test('6.8: a carrier that answers 404 to every parcel ends an outage within a day', async () => {
   for (const isLeft of [true, false]) {
     let isMended = false
     const { url } = await openCarrier({ status: (_request, response) => json(response, isMended ? 404 : 403, '{}') })
