@@ -7,22 +7,19 @@ import { describeTrouble } from '../../domain/admin/problems/endpoint-trouble.ts
 import { endpointOf, type Role } from '../../domain/admin/replica.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { createManageJobs, type ManageJobs } from '../../flow/admin/jobs/manage-jobs.ts'
-import type { Dispatcher } from '../../flow/delivery/dispatching/dispatcher.ts'
+import { createManageJobs } from '../../flow/admin/jobs/manage-jobs.ts'
 import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
-import { createEnableOperator, type EnableOperator } from '../../flow/delivery/enable-operator.ts'
+import { createEnableOperator } from '../../flow/delivery/enable-operator.ts'
 import { createFilterWarnings, describeWarning } from '../../flow/delivery/filter-warnings.ts'
-import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
-import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
+import { createManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
+import { createManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import { createPostOperator } from '../../flow/delivery/post-operator.ts'
-import { createTestOperator, type TestOperator } from '../../flow/delivery/test-operator.ts'
-import type { PostOperator } from '../../flow/ports.ts'
+import { createTestOperator } from '../../flow/delivery/test-operator.ts'
 import { VERSION } from '../../package-files.ts'
 import { createDutyCycle } from '../../runtime/duty-cycle.ts'
 import { createMemory } from '../../runtime/memory.ts'
-import type { ClientCertificate } from '../certificates.ts'
-import type { EndpointConnections, EndpointToTry } from '../checking/endpoint-probes.ts'
+import type { EndpointToTry } from '../checking/endpoint-probes.ts'
 import { openOutbound } from '../outbound.ts'
 import type { Relay } from '../relay.ts'
 import { firstWrite } from '../storage/storage.ts'
@@ -36,54 +33,19 @@ const USER_AGENT = `parcel-relay/${VERSION}`
 type Parts = Pick<Relay, 'path' | 'write' | 'reads' | 'clock' | 'log' | 'replicas' | 'meter' | 'threads'>
 type OwnParts = Pick<Relay, 'endpointKeys' | 'disk' | 'reprocessed' | 'retired' | 'ownPorts'>
 
-export interface Delivery {
-  readonly clientCertificates: () => readonly ClientCertificate[]
-  /** The same for all replicas on a store. */
-  readonly relayId: string
-  readonly manageEndpoints: ManageEndpoints
-  readonly manageDeliveries: ManageDeliveries
-  readonly manageJobs: ManageJobs
-  readonly testOperator: TestOperator
-  readonly enableOperator: EnableOperator['enable']
-  readonly postOperator: PostOperator
-  /** See `Dispatcher`. */
-  readonly unwritten: Dispatcher['unwritten']
-  /** `list`: every endpoint and how to reach it. `make`: connects as for a delivery, but sends nothing. */
-  readonly connections: EndpointConnections
-  /** Starts sending. Call it after `ownPorts` can list the relay's ports. */
-  start(): void
-  wake(): void
-  /** Call when the order of a parcel's waiting deliveries may have changed. */
-  review(): void
-  /** Applies the endpoints of a reloaded config. Endpoints that the API manages stay as they are. If it rejects, nothing has changed. */
-  reload(next: Config): Promise<void>
-  /** Resumes the endpoints of the config that other replicas paused while this replica counted as dead. */
-  restore(): Promise<void>
-  /** See `ConfiguredEndpoints`. */
-  removeUnnamed(): Promise<void>
-  /** Resolves when this replica has no work of this role under way. Call it when the replica gives up the role. */
-  drained(role: Role): Promise<void>
-  /** Ends all deliveries under way at once. Call it when the lease has run out. */
-  lapsed(): void
-  /** Call when endpoints, jobs or roles may have changed. */
-  reviewAll(): void
-  /** Ends long requests, such as replays, early. */
-  abortPending(): void
-  stop(): Promise<void>
-}
+export type Delivery = Awaited<ReturnType<typeof openDelivery>>
 
 const SIGNERS_MAX = 1000
 
 // oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
-export async function openDelivery(config: Config, parts: Parts & OwnParts): Promise<Delivery> {
+export async function openDelivery(config: Config, parts: Parts & OwnParts) {
   const { vault } = parts.endpointKeys
   const ports = { ...parts, vault, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
-  const { write, replicas } = ports
+  const { write, reads, replicas } = ports
   const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
   const { routeOf, operatorMessage } = configured
   await warnAboutFilters(config, ports)
   const outbound = openOutbound(config, parts)
-  const { sender } = outbound
   const signerOf = createEndpointSigners({
     ...ports,
     configured: configured.secretsOf,
@@ -91,8 +53,9 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts): Pro
     made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
   })
   const relayId = await write.relayId()
+  const sending = { ...ports, sender: outbound.sender, signerOf, routeOf, operatorMessage }
   const dispatching = openDispatching(
-    { ...ports, sender, signerOf, routeOf, operatorMessage, held: replicas },
+    { ...sending, held: replicas },
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder, reordered, changed } = dispatching
@@ -105,65 +68,59 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts): Pro
   }
   const { enable: enableOperator, tryDaily } = createEnableOperator({ ...ports, review })
   return {
+    /** The same for all replicas on a store. */
     relayId,
     manageDeliveries: createManageDeliveries(
-      {
-        ...ports,
-        operatorMessage,
-        review: reorder,
-        reviewed: reordered,
-        work: janitor.wake,
-        inTurn,
-        stopping: stopping.signal,
-      },
+      { ...sending, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
       { relayId, userAgent: USER_AGENT },
     ),
     manageJobs: createManageJobs(ports),
-    manageEndpoints: createManageEndpoints({
-      ...ports,
-      sender,
-      signerOf,
-      routeOf,
-      refuseUrl: outbound.refuseUrl,
-      trustedHeader: configured.trustedHeader,
-      keyOriginOf: configured.keyOriginOf,
-      review,
-    }),
-    testOperator: createTestOperator({ ...ports, sender, signerOf, routeOf, operatorMessage, enable: enableOperator }),
+    manageEndpoints: createManageEndpoints({ ...sending, ...configured, refuseUrl: outbound.refuseUrl, review }),
+    testOperator: createTestOperator({ ...sending, enable: enableOperator }),
     enableOperator,
-    postOperator: createPostOperator({ ...ports, sender, signerOf, routeOf, operatorMessage, delivers: replicas.delivers }, { relayId }),
+    postOperator: createPostOperator({ ...sending, delivers: replicas.delivers }, { relayId }),
     unwritten: dispatching.unwritten,
-    connections: { list: async () => (await ports.reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
+    /** `list`: every endpoint and how to reach it. `make`: connects as for a delivery, but sends nothing. */
+    connections: { list: async () => (await reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
+    /** Starts sending. Call it after `ownPorts` can list the relay's ports. */
     start() {
       dispatching.start()
       review()
     },
     wake,
+    /** Call when the order of a parcel's waiting deliveries may have changed. */
     review: reorder,
+    /** Call when endpoints, jobs or roles may have changed. */
     reviewAll() {
       reorder()
       janitor.wake()
     },
+    /** Resumes the endpoints of the config that other replicas paused while this replica counted as dead. */
     async restore() {
       await configured.restore()
       review()
     },
+    /** See `ConfiguredEndpoints`. */
     async removeUnnamed() {
       await configured.removeUnnamed()
       if (replicas.holds('janitor')) await tryDaily()
     },
     clientCertificates: configured.clientCertificates,
-    async drained(role) {
+    /** Resolves when this replica has no work of this role under way. Call it when the replica gives up the role. */
+    async drained(role: Role) {
       const endpointId = endpointOf(role)
       if (endpointId !== null) await dispatching.drained(endpointId)
       if (role === 'janitor') await janitor.rests()
     },
+    /** Ends all deliveries under way at once. Call it when the lease has run out. */
     lapsed() {
       dispatching.lapsed()
       outbound.interrupt()
     },
+    /** Ends long requests, such as replays, early. */
     abortPending: () => stopping.abort(),
-    async reload(next) {
+    /** Applies the endpoints of a reloaded config. Endpoints that the API manages stay as they are. If it rejects, nothing has changed. */
+    async reload(next: Config) {
       await configured.replace(next)
       await write.adjustDelivery(deliveryRules(next))
       outbound.replace(next)

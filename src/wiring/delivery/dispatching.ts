@@ -1,32 +1,9 @@
-import {
-  createDispatcher,
-  type Dispatcher,
-  type DispatcherOptions,
-  type DispatcherPorts,
-} from '../../flow/delivery/dispatching/dispatcher.ts'
+import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
 import { startWorker } from '../../runtime/worker.ts'
 
-/** The dispatcher and the worker that runs its rounds. */
-export interface Dispatching {
-  start(): void
-  /** Call when there is something new to deliver. */
-  wake(): void
-  /** Call when the order of a parcel's waiting deliveries may have changed. */
-  reorder(): void
-  /** Does the same as `reorder`, and resolves when the next round has ended. */
-  reordered(): Promise<void>
-  /** Call when this replica has changed endpoints. */
-  changed(): void
-  /** See `Dispatcher`. */
-  drained(endpointId: string): Promise<void>
-  lapsed(): void
-  unwritten: Dispatcher['unwritten']
-  /** Stops sending: begins no new attempts, ends the running ones by `interrupt`, and stores their results. */
-  stop(interrupt: () => Promise<void>): Promise<void>
-}
-
-export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>, options: DispatcherOptions): Dispatching {
+/** Assembles the dispatcher and the worker that runs its rounds. */
+export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>, options: DispatcherOptions) {
   const { log, clock } = ports
   const wakeAt = (atMs: number | null) => (atMs === null ? run() : wakeup.set(atMs))
   const dispatcher = createDispatcher({ ...ports, random: Math.random, wake: wakeAt }, options)
@@ -42,31 +19,37 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
     start() {
       isStarted = true
     },
+    /** Call when there is something new to deliver. */
     wake() {
       dispatcher.look()
       run()
     },
+    /** Call when the order of a parcel's waiting deliveries may have changed. */
     reorder() {
       dispatcher.review()
       run()
     },
+    /** Does the same as `reorder`, and resolves when the next round has ended. */
     async reordered() {
       const reviewed = dispatcher.reviewed()
       run()
       await reviewed
     },
+    /** Call when this replica has changed endpoints. */
     changed() {
       dispatcher.reviewEndpoints()
       run()
     },
-    async drained(endpointId) {
+    /** See `Dispatcher`. */
+    async drained(endpointId: string) {
       const drained = dispatcher.drained(endpointId)
       run()
       await drained
     },
     lapsed: dispatcher.lapsed,
     unwritten: dispatcher.unwritten,
-    async stop(interrupt) {
+    /** Stops sending: begins no new attempts, ends the running ones by `interrupt`, and stores their results. */
+    async stop(interrupt: () => Promise<void>) {
       await worker.stop()
       // Stop the dispatcher before the interrupt. Otherwise each attempt that ends would begin the next one.
       const settled = dispatcher.stop()
