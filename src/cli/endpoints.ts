@@ -1,11 +1,11 @@
 import { Command } from 'commander'
-import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from './asking/ask-relay.ts'
+import type { InspectedEndpointAnswer } from '../http/delivery/endpoints.routes.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order, print } from './asking/ask-relay.ts'
 import { addCommand } from './endpoints/add.ts'
 import { removeCommand, retryCommand, rotateCommand, switchCommand, testCommand } from './endpoints/change.ts'
 import { everyEndpoint, findEndpoint } from './endpoints/find-endpoint.ts'
 import { presentEndpoint, presentEndpoints } from './endpoints/present-endpoint.ts'
 import { setCommand } from './endpoints/set.ts'
-import { fail } from './exit-codes.ts'
 
 /** `endpoints`: lists and manages the endpoints of a running relay. */
 export function endpointsCommand(): Command {
@@ -28,7 +28,7 @@ function listCommand(): Command {
     .description('list them: state, what waits, since when, and the last error (this is what `endpoints` alone does)')
     .action(async (options: ClientOptions) => {
       const endpoints = await everyEndpoint(await openRelay(options))
-      process.stdout.write(options.json === true ? `${JSON.stringify({ endpoints })}\n` : presentEndpoints(endpoints))
+      print(options, { endpoints }, presentEndpoints(endpoints))
     })
   return addRelayOptions(command)
 }
@@ -40,9 +40,8 @@ function showCommand(): Command {
     .action(async (nameOrId: string, options: ClientOptions) => {
       const ask = await openRelay(options)
       const { id } = await findEndpoint(ask, nameOrId)
-      const answer = await ask('GET', `/relay/endpoints/${id}`)
-      if (answer.status !== 200) return fail(describeProblem(answer))
-      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : presentEndpoint(answer.body))
+      const endpoint = await order<InspectedEndpointAnswer>(ask, 'GET', `/relay/endpoints/${id}`)
+      print(options, endpoint, presentEndpoint(endpoint))
     })
   return addRelayOptions(command)
 }

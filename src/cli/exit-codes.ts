@@ -21,6 +21,9 @@ export function endUnwritten(error: NodeJS.ErrnoException): never {
   return process.exit(EXIT.failed)
 }
 
+/** Ends a command, which prints only the message. */
+export class CommandFailure extends Error {}
+
 export function fail(message: string): void {
   process.stderr.write(`${message}\n`)
   process.exitCode = EXIT.failed

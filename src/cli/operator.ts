@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { TestAnswer } from '../http/delivery/operator.routes.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from './asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order } from './asking/ask-relay.ts'
 import { explainAttempt } from './endpoints/present-endpoint.ts'
 import { fail } from './exit-codes.ts'
 
@@ -17,8 +17,7 @@ function enableCommand(): Command {
     .description('enable operator.url after its answers have disabled it; events that wait are sent')
     .action(async (options: ClientOptions) => {
       const ask = await openRelay(options)
-      const answer = await ask('POST', '/relay/operator/enable')
-      if (!answer.ok) return fail(describeProblem(answer))
+      await order(ask, 'POST', '/relay/operator/enable')
       if (options.json !== true) process.stdout.write('The address of operator events is enabled.\n')
     })
   return addRelayOptions(command)
@@ -34,9 +33,7 @@ function testCommand(): Command {
     .description('send a test event to operator.url through a running relay, and say what it answered')
     .action(async (options: ClientOptions) => {
       const ask = await openRelay(options)
-      const answer = await ask<TestAnswer>('POST', '/relay/operator/test')
-      if (!answer.ok) return fail(describeProblem(answer))
-      const { body } = answer
+      const body = await order<TestAnswer>(ask, 'POST', '/relay/operator/test')
       if (options.json === true) process.stdout.write(`${JSON.stringify(body)}\n`)
       const what = body.status === null ? (body.reason ?? 'no answer').replaceAll('_', ' ') : `status ${body.status}`
       if (body.result !== 'accepted') return fail(`the test event was not accepted: ${what}. ${explain(body)}`)

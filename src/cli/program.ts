@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { describeFailure } from '../domain/system-reason.ts'
 import { VERSION } from '../package-files.ts'
-import { EXIT, endUnwritten, withExitCodes } from './exit-codes.ts'
+import { CommandFailure, EXIT, endUnwritten, withExitCodes } from './exit-codes.ts'
 import { addExamples } from './help/examples.ts'
 
 /** Each function imports the code of its command. Only the command that runs is imported, so that `serve` does not wait for other libraries. */
@@ -60,7 +60,7 @@ export async function runProgram(): Promise<void> {
   try {
     await program.parseAsync()
   } catch (error) {
-    process.stderr.write(`parcel-relay: ${describeFailure(error)}\n`)
+    process.stderr.write(error instanceof CommandFailure ? `${error.message}\n` : `parcel-relay: ${describeFailure(error)}\n`)
     // A failed start may leave a thread that never ends, so end the process.
     const { endProcess } = await import('../runtime/end-process.ts')
     await endProcess(EXIT.failed)

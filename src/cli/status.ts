@@ -1,10 +1,10 @@
 import { Command } from 'commander'
 import { bytesText, counted, countText } from '../domain/amounts.ts'
 import type { OverviewAnswer } from '../http/admin/overview.routes.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, openRelay, print, relayAddress } from './asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order, print, relayAddress } from './asking/ask-relay.ts'
 import { addressOf } from './asking/configured-relay.ts'
 import { openConfig, readConfig } from './config/config-file.ts'
-import { EXIT, fail } from './exit-codes.ts'
+import { EXIT } from './exit-codes.ts'
 import { age } from './terminal/ages.ts'
 import { paint, plain, type Tone } from './terminal/table.ts'
 
@@ -20,10 +20,9 @@ export function statusCommand(): Command {
       const options = await addressed(given, self)
       if (options === null) return
       const ask = await openRelay(options)
-      const answer = await ask<OverviewAnswer>('GET', '/relay/overview')
-      if (!answer.ok) return fail(describeProblem(answer))
-      print(options, answer.body, present(answer.body, relayAddress(options)))
-      if (!answer.body.problems.every(isWarning)) process.exitCode = EXIT.failed
+      const overview = await order<OverviewAnswer>(ask, 'GET', '/relay/overview')
+      print(options, overview, present(overview, relayAddress(options)))
+      if (!overview.problems.every(isWarning)) process.exitCode = EXIT.failed
     })
   return addRelayOptions(command)
 }

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { readCertificates } from '../../config/named-file.ts'
 import { parseTypedIdentifier } from '../../domain/identifiers.ts'
+import { CommandFailure } from '../exit-codes.ts'
 import { type Answer, type RequestToSend, sendRequest } from './send-request.ts'
 import { unreachable } from './unreachable.ts'
 
@@ -142,6 +143,13 @@ async function request<Body>(url: string, sent: RequestToSend): Promise<RelayAns
 /** A relay's answer has the type of its schema, which tests compare with what relays answer. */
 function isGood<Body>(answer: Answer): answer is Answer & { readonly body: Body } {
   return answer.status < 300
+}
+
+/** Sends a request, with a body as JSON, and returns the body of the answer. If the relay refuses it, the command fails with the relay's reason. */
+export async function order<Body>(ask: AskRelay, method: string, path: string, body?: object): Promise<Body> {
+  const answer = await ask<Body>(method, path, body && { type: 'application/json', text: JSON.stringify(body) })
+  if (answer.ok) return answer.body
+  throw new CommandFailure(describeProblem(answer))
 }
 
 /** Prints an answer: with `--json` as it is, else in words. */

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import type { DeliveryAnswer } from '../../http/delivery/delivery-schemas.ts'
-import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from '../asking/ask-relay.ts'
+import type { EndpointAnswer } from '../../http/delivery/endpoints.routes.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, openRelay, order, print } from '../asking/ask-relay.ts'
 import { describeDeliveryProblem } from '../asking/unknown.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { dueNow } from '../endpoints/present-endpoint.ts'
@@ -34,22 +35,21 @@ export function skipCommand(): Command {
   return addRelayOptions(command)
 }
 
-async function orderEach(ask: AskRelay, ids: readonly string[], order: 'retry' | 'skip', options: ClientOptions): Promise<void> {
+async function orderEach(ask: AskRelay, ids: readonly string[], verb: 'retry' | 'skip', options: ClientOptions): Promise<void> {
   for (const id of ids) {
-    const answer = await ask<DeliveryAnswer>('POST', `/relay/deliveries/${encodeURIComponent(id)}/${order}`)
-    if (answer.ok) print(options, answer.body, `${id}: ${order === 'retry' ? 'due now' : 'given up'}, ${answer.body.endpoint.name}\n`)
-    else fail(await describeDeliveryProblem(ask, id, answer, insteadOf(order)))
+    const answer = await ask<DeliveryAnswer>('POST', `/relay/deliveries/${encodeURIComponent(id)}/${verb}`)
+    if (answer.ok) print(options, answer.body, `${id}: ${verb === 'retry' ? 'due now' : 'given up'}, ${answer.body.endpoint.name}\n`)
+    else fail(await describeDeliveryProblem(ask, id, answer, insteadOf(verb)))
   }
 }
 
 /** A user who gives the name of an endpoint instead of a delivery's id probably wants this command. */
-function insteadOf(order: 'retry' | 'skip'): (name: string) => string {
-  return (name) => (order === 'retry' ? `retry --endpoint ${name}` : `deliveries --endpoint ${name}`)
+function insteadOf(verb: 'retry' | 'skip'): (name: string) => string {
+  return (name) => (verb === 'retry' ? `retry --endpoint ${name}` : `deliveries --endpoint ${name}`)
 }
 
-async function retryEndpoint(ask: AskRelay, nameOrId: string, { json }: ClientOptions): Promise<void> {
+async function retryEndpoint(ask: AskRelay, nameOrId: string, options: ClientOptions): Promise<void> {
   const { id, name } = await findEndpoint(ask, nameOrId)
-  const answer = await ask('POST', `/relay/endpoints/${id}/retry`)
-  if (answer.status !== 202) return fail(describeProblem(answer))
-  process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${name}: ${dueNow(answer.body)}.\n`)
+  const body = await order<EndpointAnswer>(ask, 'POST', `/relay/endpoints/${id}/retry`)
+  print(options, body, `${name}: ${dueNow(body)}.\n`)
 }

@@ -1,4 +1,4 @@
-import { type AskRelay, memberOf, textOf } from '../asking/ask-relay.ts'
+import type { AskRelay } from '../asking/ask-relay.ts'
 import { everyEndpoint } from './find-endpoint.ts'
 
 const NAMED_MAX = 10
@@ -7,10 +7,9 @@ const NAMED_MAX = 10
 export async function noteBegan(ask: AskRelay): Promise<string> {
   const endpoints = await everyEndpoint(ask)
   if (endpoints.length === 0) return ''
-  const lines = endpoints.slice(0, NAMED_MAX).map((endpoint) => {
-    const since = memberOf(endpoint, 'backfill') === true ? 'at any time (backfill)' : `since ${textOf(endpoint, 'beganAt') ?? ''}`
-    const name = textOf(endpoint, 'name') ?? ''
-    return textOf(endpoint, 'state') === 'disabled'
+  const lines = endpoints.slice(0, NAMED_MAX).map(({ name, state, backfill, beganAt }) => {
+    const since = backfill ? 'at any time (backfill)' : `since ${beganAt}`
+    return state === 'disabled'
       ? `  ${name} (disabled): what happened ${since}, once it is enabled\n`
       : `  ${name}: what happened ${since}\n`
   })

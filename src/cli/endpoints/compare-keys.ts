@@ -1,7 +1,8 @@
 import type { Config } from '../../config/config.ts'
 import { type CheckLine, ok, warning } from '../../domain/admin/check.ts'
 import { fingerprintKey } from '../../domain/delivery/key-fingerprint.ts'
-import { type AskRelay, textOf } from '../asking/ask-relay.ts'
+import type { InspectedEndpointAnswer } from '../../http/delivery/endpoints.routes.ts'
+import type { AskRelay } from '../asking/ask-relay.ts'
 import { everyEndpoint } from './find-endpoint.ts'
 
 /** At most this many endpoints are compared, because each takes a request to the relay. */
@@ -13,12 +14,13 @@ const COMPARED_MAX = 200
  */
 export async function compareKeys(ask: AskRelay, { endpoints }: Pick<Config, 'endpoints'>): Promise<readonly CheckLine[]> {
   if (endpoints.length === 0) return []
-  const standing = (await everyEndpoint(ask)).filter((one) => textOf(one, 'origin') === 'config')
-  const idOf = new Map(standing.map((one) => [textOf(one, 'name') ?? '', textOf(one, 'id') ?? '']))
+  const standing = (await everyEndpoint(ask)).filter(({ origin }) => origin === 'config')
+  const idOf = new Map(standing.map(({ name, id }) => [name, id]))
   const lines: CheckLine[] = []
   const compared = endpoints.filter(({ name }) => idOf.has(name)).slice(0, COMPARED_MAX)
   for (const { name, sharedKey } of compared) {
-    const running = textOf((await ask('GET', `/relay/endpoints/${idOf.get(name)}`)).body, 'keyFingerprint')
+    const shown = await ask<InspectedEndpointAnswer>('GET', `/relay/endpoints/${idOf.get(name)}`)
+    const running = shown.ok ? shown.body.keyFingerprint : null
     const written = fingerprintKey(sharedKey.reveal())
     if (running === null || running === written) continue
     const how = sharedKey.from !== null && 'env' in sharedKey.from ? 'restart the relay with the new value' : 'run "parcel-relay reload"'

@@ -1,24 +1,20 @@
 import { suggestName } from '../../domain/near-name.ts'
-import { type AskRelay, describeProblem, listOf, textOf } from '../asking/ask-relay.ts'
-
-/** An endpoint as `GET /relay/endpoints` shows it. */
-export interface FoundEndpoint {
-  readonly id: string
-  readonly name: string
-  readonly body: unknown
-}
+import type { EndpointAnswer } from '../../http/delivery/endpoints.routes.ts'
+import type { PageAnswer } from '../../http/server/answer-schemas.ts'
+import { type AskRelay, describeProblem } from '../asking/ask-relay.ts'
+import { listUpTo } from '../asking/paged-list.ts'
 
 /** Finds an endpoint by its name or, if no endpoint has this name, by its id. If there is none, throws an error that suggests a similar name. */
-export async function findEndpoint(ask: AskRelay, nameOrId: string): Promise<FoundEndpoint> {
-  const named = await ask('GET', `/relay/endpoints?limit=1&name=${encodeURIComponent(nameOrId)}`)
-  if (named.status !== 200) throw new Error(describeProblem(named))
-  const [first] = listOf(named.body, 'endpoints')
-  if (first !== undefined) return asFound(first)
+export async function findEndpoint(ask: AskRelay, nameOrId: string): Promise<EndpointAnswer> {
+  const named = await ask<PageAnswer<'endpoints', EndpointAnswer>>('GET', `/relay/endpoints?limit=1&name=${encodeURIComponent(nameOrId)}`)
+  if (!named.ok) throw new Error(describeProblem(named))
+  const [first] = named.body.endpoints
+  if (first !== undefined) return first
   if (/^\d{1,15}$/.test(nameOrId)) {
-    const byId = await ask('GET', `/relay/endpoints/${nameOrId}`)
-    if (byId.status === 200) return asFound(byId.body)
+    const byId = await ask<EndpointAnswer>('GET', `/relay/endpoints/${nameOrId}`)
+    if (byId.ok) return byId.body
   }
-  const names = (await everyEndpoint(ask)).map((endpoint) => textOf(endpoint, 'name') ?? '')
+  const names = (await everyEndpoint(ask)).map(({ name }) => name)
   const near = suggestName(nameOrId, names)
   const hint =
     near !== null
@@ -29,24 +25,13 @@ export async function findEndpoint(ask: AskRelay, nameOrId: string): Promise<Fou
   throw new Error(`no endpoint has the name or id ${nameOrId}${hint}`)
 }
 
-export async function everyEndpoint(ask: AskRelay): Promise<readonly unknown[]> {
-  const found: unknown[] = []
-  let cursor: string | null = ''
-  while (cursor !== null) {
-    const page = await ask('GET', `/relay/endpoints?limit=500${cursor === '' ? '' : `&cursor=${cursor}`}`)
-    if (page.status !== 200) throw new Error(describeProblem(page))
-    found.push(...listOf(page.body, 'endpoints'))
-    cursor = textOf(page.body, 'next')
-  }
-  return found
+export async function everyEndpoint(ask: AskRelay): Promise<readonly EndpointAnswer[]> {
+  const asked = { path: '/relay/endpoints', name: 'endpoints', limit: Infinity, query: {} }
+  return (await listUpTo<EndpointAnswer>(ask, asked)).items
 }
 
 const NAMES_SHOWN = 10
 
 function shown(names: readonly string[]): string {
   return `${names.slice(0, NAMES_SHOWN).join(', ')}${names.length > NAMES_SHOWN ? ', ...' : ''}`
-}
-
-function asFound(body: unknown): FoundEndpoint {
-  return { id: textOf(body, 'id') ?? '', name: textOf(body, 'name') ?? '', body }
 }

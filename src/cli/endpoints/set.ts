@@ -31,9 +31,10 @@ async function act(nameOrId: string, options: SetOptions): Promise<void> {
   if (!hasFilters && Object.keys(change).length === 0)
     return failUsage('endpoints set: name what to change, such as --to or --status (see --help)')
   const ask = await openRelay(options)
-  const { id, body } = await findEndpoint(ask, nameOrId)
+  const endpoint = await findEndpoint(ask, nameOrId)
+  const { id } = endpoint
   // The API takes the filters as a whole, so those that are not named are sent as they are.
-  const text = JSON.stringify({ ...change, ...(hasFilters ? { filters: Object.assign({}, memberOf(body, 'filters'), filters) } : {}) })
+  const text = JSON.stringify({ ...change, ...(hasFilters ? { filters: Object.assign({}, memberOf(endpoint, 'filters'), filters) } : {}) })
   const answer = await ask('PATCH', `/relay/endpoints/${id}`, { type: 'application/json', text })
   if (answer.status !== 200) return fail(describeProblem(answer))
   for (const warning of listOf(answer.body, 'warnings')) process.stderr.write(`warning: ${String(warning)}\n`)

@@ -1,7 +1,7 @@
 import { counted, countText } from '../../domain/amounts.ts'
 import type { JobAnswer } from '../../http/admin/jobs.routes.ts'
 import type { RefreshedAnswer } from '../../http/admin/parcels.routes.ts'
-import { type AskRelay, describeProblem } from '../asking/ask-relay.ts'
+import { type AskRelay, describeProblem, order } from '../asking/ask-relay.ts'
 import { followJob } from '../asking/follow-job.ts'
 import { type StepEnd, takeSteps } from '../asking/many-steps.ts'
 import { fail } from '../exit-codes.ts'
@@ -54,10 +54,9 @@ export async function dismissAll(ask: AskRelay, selection: PushSelection, { json
   if (!json) process.stdout.write(`${describe(named, unknown)}\n`)
   if (!yes) return print('Nothing was dismissed. Say --yes to dismiss them.', 0)
   const query = selection.reason === undefined ? '' : `&reason=${selection.reason}`
-  const answer = await ask<{ readonly count: number } | JobAnswer>('POST', `/relay/inbox/dismiss?state=quarantined${query}`)
-  if (!answer.ok) return fail(describeProblem(answer))
-  const job = 'count' in answer.body ? null : await followJob(ask, answer.body.id, { whole: ['dismissing', 'pushes'] })
-  const done = 'count' in answer.body ? answer.body.count : (job?.progress.done ?? 0)
+  const started = await order<{ readonly count: number } | JobAnswer>(ask, 'POST', `/relay/inbox/dismiss?state=quarantined${query}`)
+  const job = 'count' in started ? null : await followJob(ask, started.id, { whole: ['dismissing', 'pushes'] })
+  const done = 'count' in started ? started.count : (job?.progress.done ?? 0)
   print(`${counted(done, 'push is', 'pushes are')} dismissed.`, done)
   if (job !== null && job.state !== 'done') fail(`The job ended early: ${job.failure ?? job.state}.`)
 }

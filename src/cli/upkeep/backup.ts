@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { countText } from '../../domain/amounts.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
 import type { BackupsAnswer } from '../../http/admin/backups.routes.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from '../asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order } from '../asking/ask-relay.ts'
 import { runJob, type StepNames } from '../asking/follow-job.ts'
 import { fail } from '../exit-codes.ts'
 
@@ -41,10 +41,8 @@ async function verify(file: string, { json }: ClientOptions): Promise<void> {
 
 async function backup(name: string, options: ClientOptions): Promise<void> {
   const ask = await openRelay(options)
-  const order = { path: '/relay/backups', body: { name }, steps: STEPS, cancelled: 'cancelled: nothing was kept' }
-  if ((await runJob(ask, order, options)) === null) return
-  const made = await ask<BackupsAnswer>('GET', '/relay/backups')
-  if (!made.ok) return fail(describeProblem(made))
-  const { directory, last } = made.body
+  const asked = { path: '/relay/backups', body: { name }, steps: STEPS, cancelled: 'cancelled: nothing was kept' }
+  if ((await runJob(ask, asked, options)) === null) return
+  const { directory, last } = await order<BackupsAnswer>(ask, 'GET', '/relay/backups')
   process.stdout.write(`${directory ?? ''}/${name}.db: ${countText(last?.bytes ?? 0)} bytes, checked and complete.\n`)
 }

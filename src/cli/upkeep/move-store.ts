@@ -61,8 +61,8 @@ async function undo({ config }: MoveOptions): Promise<void> {
 
 async function moveTo(to: string, options: MoveOptions): Promise<void> {
   const ask = await openRelay(options)
-  const order = { path: '/relay/store/move', body: { to }, steps: STEPS, cancelled: 'cancelled: the relay goes on with the store it had' }
-  const job = await runJob(ask, order, options)
+  const asked = { path: '/relay/store/move', body: { to }, steps: STEPS, cancelled: 'cancelled: the relay goes on with the store it had' }
+  const job = await runJob(ask, asked, options)
   if (job?.kind === 'move')
     process.stdout.write(
       `${job.result?.count} rows were moved to ${job.task.to}, and the relay works there now.\nName it in \`store\` of the config file: until then the relay opens the new store at every start all the same, and says so in its log.\n`,

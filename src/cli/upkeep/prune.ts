@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { RETENTION_TITLES } from '../../domain/admin/retention-titles.ts'
 import { countText } from '../../domain/amounts.ts'
 import type { RetentionAnswer } from '../../http/admin/retention.routes.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from '../asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order, print } from '../asking/ask-relay.ts'
 import { runJob } from '../asking/follow-job.ts'
 import { readStoreSettings } from '../config/config-file.ts'
 import { EXIT, fail } from '../exit-codes.ts'
@@ -37,29 +37,23 @@ export function pruneCommand(): Command {
 
 async function dryRun(options: PruneOptions): Promise<void> {
   const ask = await openRelay(options)
-  const answer = await ask<Pick<RetentionAnswer, 'wouldGo'>>('POST', '/relay/retention?dryRun=true')
-  if (!answer.ok) return fail(describeProblem(answer))
-  if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-  else printCounts('Would go now:', answer.body.wouldGo)
+  const answer = await order<Pick<RetentionAnswer, 'wouldGo'>>(ask, 'POST', '/relay/retention?dryRun=true')
+  print(options, answer, describeCounts('Would go now:', answer.wouldGo))
 }
 
 async function prune(options: PruneOptions): Promise<void> {
   const ask = await openRelay(options)
-  const order = { path: '/relay/retention', steps: {}, cancelled: 'cancelled: the hourly pass will remove the rest' }
-  if ((await runJob(ask, order, options)) === null) return
-  const answer = await ask<RetentionAnswer>('GET', '/relay/retention')
-  if (!answer.ok) return fail(describeProblem(answer))
-  const removed = Object.entries(answer.body.last?.removed ?? {})
-  printCounts('Removed:', Object.fromEntries(removed.map(([stage, count]) => [stage, { count, isMore: false }])))
+  const asked = { path: '/relay/retention', steps: {}, cancelled: 'cancelled: the hourly pass will remove the rest' }
+  if ((await runJob(ask, asked, options)) === null) return
+  const { last } = await order<RetentionAnswer>(ask, 'GET', '/relay/retention')
+  const removed = Object.entries(last?.removed ?? {}).map(([stage, count]) => [stage, { count, isMore: false }] as const)
+  process.stdout.write(describeCounts('Removed:', Object.fromEntries(removed)))
 }
 
-/** Prints a line for each kind of data with a count above 0, in the order in which the relay removes them. */
-function printCounts(title: string, counts: RetentionAnswer['wouldGo']): void {
+/** Returns a line for each kind of data with a count above 0, in the order in which the relay removes them. */
+function describeCounts(title: string, counts: RetentionAnswer['wouldGo']): string {
   const found = Object.entries(counts).filter(([, { count }]) => count > 0)
-  if (found.length === 0) {
-    process.stdout.write('Nothing to remove.\n')
-    return
-  }
+  if (found.length === 0) return 'Nothing to remove.\n'
   const rows = found.map(([stage, { count, isMore }]) => ({
     words: titleOf(stage),
     count: countText(count),
@@ -68,7 +62,7 @@ function printCounts(title: string, counts: RetentionAnswer['wouldGo']): void {
   const widthOf = (column: 'words' | 'count') => Math.max(...rows.map((row) => row[column].length))
   const [wide, narrow] = [widthOf('words'), widthOf('count')]
   const lines = rows.map((row) => `  ${row.words.padEnd(wide)}  ${row.count.padStart(narrow)}${row.note}`)
-  process.stdout.write(`${[title, ...lines].join('\n')}\n`)
+  return `${[title, ...lines].join('\n')}\n`
 }
 
 /** Returns the title of a kind of data. A newer relay may have kinds that this command does not know; their name is their title. */

@@ -2,10 +2,17 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
 import { counted, countText } from '../../domain/amounts.ts'
 import type { JobAnswer } from '../../http/admin/jobs.routes.ts'
-import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, typedIdentifierText } from '../asking/ask-relay.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  openRelay,
+  order,
+  typedIdentifierText,
+} from '../asking/ask-relay.ts'
 import { reportJob } from '../asking/follow-job.ts'
 import { createProgressLine } from '../asking/progress-line.ts'
-import { fail } from '../exit-codes.ts'
 
 interface RebuildOptions extends ClientOptions {
   readonly dryRun?: boolean
@@ -21,11 +28,9 @@ export function rebuildCommand(): Command {
     .option('--dry-run', 'only say what would change, with an example of each kind')
     .action(async (identifiers: readonly string[], options: RebuildOptions) => {
       const ask = await openRelay(options)
-      const text = JSON.stringify(identifiers.length === 0 ? {} : { identifiers: identifiers.map(typedIdentifierText) })
+      const named = identifiers.length === 0 ? {} : { identifiers: identifiers.map(typedIdentifierText) }
       const path = `/relay/rebuild${options.dryRun === true ? '?dryRun=true' : ''}`
-      const started = await ask<JobAnswer>('POST', path, { type: 'application/json', text })
-      if (!started.ok) return fail(describeProblem(started))
-      const { id } = started.body
+      const { id } = await order<JobAnswer>(ask, 'POST', path, named)
       const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
       process.once('SIGINT', cancel)
       const ended = await showUntilEnded(ask, id, options.dryRun === true ? 'comparing' : 'rebuilding')

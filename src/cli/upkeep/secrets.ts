@@ -3,7 +3,7 @@ import { counted } from '../../domain/amounts.ts'
 import { describeFailure } from '../../domain/system-reason.ts'
 import type { ResealAnswer, RotatedAnswer } from '../../http/admin/secrets.routes.ts'
 import type { LostTombstones } from '../../wiring/lost-tombstones.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from '../asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order, print } from '../asking/ask-relay.ts'
 import { readStoreSettings } from '../config/config-file.ts'
 import { fail } from '../exit-codes.ts'
 import { asOwnerOfStore } from './hand-over.ts'
@@ -55,10 +55,9 @@ function resealCommand(): Command {
     .description('encrypt all secrets in the store with the first key of secrets.atRestKeys, so that the others can go')
     .action(async (options: ClientOptions) => {
       const ask = await openRelay(options)
-      const answer = await ask<ResealAnswer>('POST', '/relay/secrets/reseal')
-      if (!answer.ok) return fail(describeProblem(answer))
-      const { key, resealed, upToDate, unreadable } = answer.body
-      print(options, answer.body, `Encrypted with the key ${key}: ${resealed} now, ${upToDate} before.\n`)
+      const answer = await order<ResealAnswer>(ask, 'POST', '/relay/secrets/reseal')
+      const { key, resealed, upToDate, unreadable } = answer
+      print(options, answer, `Encrypted with the key ${key}: ${resealed} now, ${upToDate} before.\n`)
       if (unreadable.length > 0) fail(`no key opens ${unreadable.join(', ')}: restore the key, or give a new one`)
     })
   return addRelayOptions(command)
@@ -70,12 +69,10 @@ function rotateTokensCommand(): Command {
     .option('--now', 'end all tokens now: apps and people must log in again')
     .action(async (options: ClientOptions & { readonly now?: boolean }) => {
       const ask = await openRelay(options)
-      const text = JSON.stringify(options.now === true ? { at: 'now' } : {})
-      const answer = await ask<RotatedAnswer>('POST', '/relay/secrets/rotate-tokens', { type: 'application/json', text })
-      if (!answer.ok) return fail(describeProblem(answer))
-      const { validUntil } = answer.body
+      const answer = await order<RotatedAnswer>(ask, 'POST', '/relay/secrets/rotate-tokens', options.now === true ? { at: 'now' } : {})
+      const { validUntil } = answer
       const ends = validUntil === null ? 'All tokens have ended' : `The last old token expires at ${validUntil}`
-      print(options, answer.body, `The key is replaced. ${ends}.\n`)
+      print(options, answer, `The key is replaced. ${ends}.\n`)
     })
   return addRelayOptions(command)
 }

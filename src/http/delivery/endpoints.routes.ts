@@ -3,7 +3,7 @@ import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { EndpointView, InspectedEndpoint } from '../../flow/delivery/endpoint-view.ts'
 import { describeWarning } from '../../flow/delivery/filter-warnings.ts'
 import type { KeyedEndpoint } from '../../flow/delivery/manage-endpoints.ts'
-import { idOf, jsonAnswer, location, pageAnswer } from '../server/answer-schemas.ts'
+import { type AnswerOf, idOf, jsonAnswer, location, pageAnswer } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentCreated, presentInstant, presentJson } from '../server/present.ts'
 import { count, NO_QUERY, page, query, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -12,6 +12,10 @@ import { endpointSchema, inspectedEndpointSchema, keyedEndpointSchema, testSchem
 import { presentTest } from './present-test.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
+
+export type EndpointAnswer = AnswerOf<typeof endpointSchema>
+export type InspectedEndpointAnswer = AnswerOf<typeof inspectedEndpointSchema>
+export type KeyedEndpointAnswer = AnswerOf<typeof keyedEndpointSchema>
 
 const admin = { scope: 'admin', query: NO_QUERY } as const
 const one = { ...admin, params: { id: idOf('endpoint') }, example: { path: { id: '1' } } } as const
