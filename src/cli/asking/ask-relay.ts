@@ -117,8 +117,9 @@ export async function lookForRelay(options: Pick<ClientOptions, 'url' | 'ca' | '
   const url = relayAddress(options)
   const trust = { ca: authorityIn(options.ca), pinned: options.pinned }
   try {
-    const { status, body } = await sendRequest(`${url}/healthz`, { method: 'GET', ...trust, timeoutMs: ALIVE_MS })
-    return status === 200 && textOf(body, 'status') === 'ok' ? null : new Error(`what answers at ${url} is not a relay`)
+    const answer = await sendRequest(`${url}/healthz`, { method: 'GET', ...trust, timeoutMs: ALIVE_MS })
+    const isRelay = isGood<{ readonly status?: string }>(answer) && answer.body.status === 'ok'
+    return isRelay ? null : new Error(`what answers at ${url} is not a relay`)
   } catch (cause) {
     return unreachable(url, cause)
   }
@@ -168,20 +169,6 @@ export function typedIdentifierText(text: string): string {
 }
 
 /** Returns the relay's own description of the problem; without one, the status code. */
-export function describeProblem({ status, body }: Pick<RelayAnswer, 'status' | 'body'>): string {
-  return textOf(body, 'detail') ?? `status ${status}`
-}
-
-export function textOf(body: unknown, name: string): string | null {
-  const value = memberOf(body, name)
-  return typeof value === 'string' ? value : null
-}
-
-export function memberOf(body: unknown, name: string): unknown {
-  return typeof body === 'object' && body !== null ? new Map<string, unknown>(Object.entries(body)).get(name) : undefined
-}
-
-export function listOf(body: unknown, name: string): readonly unknown[] {
-  const value = memberOf(body, name)
-  return Array.isArray(value) ? value : []
+export function describeProblem(answer: RelayAnswer): string {
+  return (answer.ok ? undefined : answer.body.detail) ?? `status ${answer.status}`
 }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { FILTERS, SETTINGS } from '../../domain/delivery/settings-table.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, listOf, openRelay, textOf } from '../asking/ask-relay.ts'
-import { fail } from '../exit-codes.ts'
+import type { KeyedEndpointAnswer } from '../../http/delivery/endpoints.routes.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order, print } from '../asking/ask-relay.ts'
 import { addSettingOptions, headersIn, type SettingOptions, settingsIn, wholeNumber } from './setting-options.ts'
 import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts'
 
@@ -22,13 +22,11 @@ export function addCommand(): Command {
       const key = keyIn(options)
       // The relay fills in the defaults of what the user did not give.
       const given = { filters: settingsIn(FILTERS, options), ...settingsIn(SETTINGS, options), ...headersIn(options), ...key }
-      const text = JSON.stringify({ name, url, from: options.from, enabled: options.disabled === true ? false : undefined, ...given })
-      const answer = await ask('POST', '/relay/endpoints', { type: 'application/json', text })
-      if (answer.status !== 201) return fail(describeProblem(answer))
-      if (options.json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-      for (const warning of listOf(answer.body, 'warnings')) process.stderr.write(`warning: ${String(warning)}\n`)
-      process.stdout.write(`${name} is added as number ${textOf(answer.body, 'id') ?? ''}. Try it: parcel-relay endpoints test ${name}\n`)
-      printKey(answer.body, key)
+      const enabled = options.disabled === true ? false : undefined
+      const added = await order<KeyedEndpointAnswer>(ask, 'POST', '/relay/endpoints', { name, url, from: options.from, enabled, ...given })
+      if (options.json !== true) for (const warning of added.warnings ?? []) process.stderr.write(`warning: ${warning}\n`)
+      print(options, added, `${name} is added as number ${added.id}. Try it: parcel-relay endpoints test ${name}\n`)
+      if (options.json !== true) printKey(added, key)
     })
   return addRelayOptions(addKeyOptions(addSettingOptions(command)))
 }

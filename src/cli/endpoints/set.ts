@@ -1,7 +1,8 @@
 import { Command } from 'commander'
 import { FILTERS, SETTINGS } from '../../domain/delivery/settings-table.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay } from '../asking/ask-relay.ts'
-import { fail, failUsage } from '../exit-codes.ts'
+import type { InspectedEndpointAnswer, KeyedEndpointAnswer } from '../../http/delivery/endpoints.routes.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order } from '../asking/ask-relay.ts'
+import { failUsage } from '../exit-codes.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { presentEndpoint } from './present-endpoint.ts'
 import { addOptionsWithout, addSettingOptions, defined, each, headersIn, type SettingOptions, settingsIn } from './setting-options.ts'
@@ -34,15 +35,12 @@ async function act(nameOrId: string, options: SetOptions): Promise<void> {
   const endpoint = await findEndpoint(ask, nameOrId)
   const { id } = endpoint
   // The API takes the filters as a whole, so those that are not named are sent as they are.
-  const text = JSON.stringify({ ...change, ...(hasFilters ? { filters: Object.assign({}, memberOf(endpoint, 'filters'), filters) } : {}) })
-  const answer = await ask('PATCH', `/relay/endpoints/${id}`, { type: 'application/json', text })
-  if (answer.status !== 200) return fail(describeProblem(answer))
-  for (const warning of listOf(answer.body, 'warnings')) process.stderr.write(`warning: ${String(warning)}\n`)
-  if (options.json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+  const wanted = { ...change, ...(hasFilters ? { filters: { ...endpoint.filters, ...filters } } : {}) }
+  const changed = await order<KeyedEndpointAnswer>(ask, 'PATCH', `/relay/endpoints/${id}`, wanted)
+  for (const warning of changed.warnings ?? []) process.stderr.write(`warning: ${warning}\n`)
+  if (options.json === true) return void process.stdout.write(`${JSON.stringify(changed)}\n`)
   // The answer to a change lacks the fingerprint of the key.
-  const shown = await ask('GET', `/relay/endpoints/${id}`)
-  if (shown.status !== 200) return fail(describeProblem(shown))
-  process.stdout.write(presentEndpoint(shown.body))
+  process.stdout.write(presentEndpoint(await order<InspectedEndpointAnswer>(ask, 'GET', `/relay/endpoints/${id}`)))
 }
 
 /** Returns what the user gave, except filters. A header that is null is removed. */

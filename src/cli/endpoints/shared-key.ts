@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { signingKeysIn } from '../../config/signing-keys.ts'
-import { textOf } from '../asking/ask-relay.ts'
+import type { KeyedEndpointAnswer } from '../../http/delivery/endpoints.routes.ts'
 
 export interface KeyOptions {
   readonly keyFile?: string
@@ -22,7 +22,7 @@ export function keyIn({ keyFile, keyEnv }: KeyOptions): { readonly sharedKey?: s
 }
 
 /** Prints a key that the relay has made. A key that the user gave is not printed, because it is known and should not appear on a screen. */
-export function printKey(body: unknown, given: { readonly sharedKey?: string }): void {
-  const key = textOf(body, 'sharedKey')
-  if (key !== null && given.sharedKey === undefined) process.stdout.write(`Its key, which is shown only this once: ${key}\n`)
+export function printKey({ sharedKey }: KeyedEndpointAnswer, given: { readonly sharedKey?: string }): void {
+  if (sharedKey !== undefined && given.sharedKey === undefined)
+    process.stdout.write(`Its key, which is shown only this once: ${sharedKey}\n`)
 }

@@ -6,7 +6,7 @@ import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import type { UseCases } from '../use-cases.ts'
-import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
+import { jobSchema, presentStarted } from './jobs.routes.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 
@@ -73,9 +73,7 @@ export const BACKUPS_ROUTES = [
     answer:
       ({ manageBackups }: Pick<UseCases, 'manageBackups'>) =>
       async (ctx, { by, body }) => {
-        const job = await manageBackups.start(body, by)
-        ctx.set('Location', pathOfJob(job))
-        presentJson(ctx, 202, presentJob(job, { manageBackups }))
+        presentStarted(ctx, await manageBackups.start(body, by), { manageBackups })
       },
   }),
 ]

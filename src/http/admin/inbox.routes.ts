@@ -18,7 +18,7 @@ import { presentInstant, presentJson } from '../server/present.ts'
 import { count, flag, instant, NO_QUERY, oneOf, page, query, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import type { UseCases } from '../use-cases.ts'
-import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
+import { jobSchema, presentStarted } from './jobs.routes.ts'
 
 const quarantineReason = named('QuarantineReason', (): z.ZodType<string> => z.enum(QUARANTINE_REASONS))
 
@@ -201,10 +201,8 @@ export const INBOX_ROUTES = [
       ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, call) => {
         const answer = await manageInbox.reprocessAll(call.query, call.by)
-        if (answer.kind === 'job') {
-          ctx.set('Location', pathOfJob(answer.job))
-          presentJson(ctx, 202, presentJob(answer.job))
-        } else if (answer.kind === 'counted') {
+        if (answer.kind === 'job') presentStarted(ctx, answer.job)
+        else if (answer.kind === 'counted') {
           presentJson(ctx, 200, presentCounted(answer))
         } else presentJson(ctx, 200, { count: answer.count, dryRun: false, outcomes: answer.outcomes })
       },
@@ -235,10 +233,8 @@ export const INBOX_ROUTES = [
       ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
       async (ctx, call) => {
         const answer = await manageInbox.dismissAll(call.query, call.by)
-        if (answer.kind === 'job') {
-          ctx.set('Location', pathOfJob(answer.job))
-          presentJson(ctx, 202, presentJob(answer.job))
-        } else presentJson(ctx, 200, answer.kind === 'counted' ? presentCounted(answer) : { count: answer.count, dryRun: false })
+        if (answer.kind === 'job') presentStarted(ctx, answer.job)
+        else presentJson(ctx, 200, answer.kind === 'counted' ? presentCounted(answer) : { count: answer.count, dryRun: false })
       },
   }),
 ]

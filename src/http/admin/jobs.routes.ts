@@ -1,3 +1,4 @@
+import type { Context } from 'koa'
 import { z } from 'zod'
 import type { Job, ReplayJobTask } from '../../domain/admin/job.ts'
 import type { RebuildReport } from '../../domain/admin/rebuild.ts'
@@ -171,15 +172,17 @@ export const JOBS_ROUTES = [
   }),
 ]
 
-export function pathOfJob({ jobId }: Job): string {
-  return `/relay/jobs/${jobId}`
+/** What tells the progress of a move or a backup while it runs. */
+type Progress = Partial<Pick<UseCases, 'moves' | 'manageBackups'>>
+
+/** Answers an order that has become a job. */
+export function presentStarted(ctx: Context, job: Job, progress: Progress = {}): void {
+  ctx.set('Location', `/relay/jobs/${job.jobId}`)
+  presentJson(ctx, 202, presentJob(job, progress))
 }
 
 /** Presents a job. A move and a backup tell the progress of their steps while they run. */
-export function presentJob(
-  job: Job,
-  { moves, manageBackups }: Partial<Omit<Pick<UseCases, 'manageJobs' | 'moves' | 'manageBackups'>, 'manageJobs'>> = {},
-): JobAnswer {
+function presentJob(job: Job, { moves, manageBackups }: Progress): JobAnswer {
   const { jobId, task, state, by, done, failure } = job
   const shared = {
     id: String(jobId),

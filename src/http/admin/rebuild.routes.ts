@@ -1,10 +1,9 @@
 import { rebuildOrderSchema } from '../../domain/admin/rebuild.ts'
 import { jsonAnswer, location } from '../server/answer-schemas.ts'
-import { presentJson } from '../server/present.ts'
 import { flag, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import type { UseCases } from '../use-cases.ts'
-import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
+import { jobSchema, presentStarted } from './jobs.routes.ts'
 
 /** The limit of the body. A hundred identifiers of 40 characters fit. */
 const BODY_BYTES_MAX = 16 * 1024
@@ -30,9 +29,7 @@ export const REBUILD_ROUTES = [
     answer:
       ({ manageRebuild }: Pick<UseCases, 'manageRebuild'>) =>
       async (ctx, { by, body, query: { dryRun } }) => {
-        const job = await manageRebuild.start({ body, dryRun }, by)
-        ctx.set('Location', pathOfJob(job))
-        presentJson(ctx, 202, presentJob(job))
+        presentStarted(ctx, await manageRebuild.start({ body, dryRun }, by))
       },
   }),
 ]

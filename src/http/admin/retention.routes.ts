@@ -7,7 +7,7 @@ import { presentInstant, presentJson } from '../server/present.ts'
 import { flag, NO_QUERY, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import type { UseCases } from '../use-cases.ts'
-import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
+import { jobSchema, presentStarted } from './jobs.routes.ts'
 
 const counts = () => z.partialRecord(z.enum(RETENTION_STAGES), wholeNumber())
 
@@ -95,9 +95,7 @@ export const RETENTION_ROUTES = [
       ({ manageRetention }: Pick<UseCases, 'manageRetention'>) =>
       async (ctx, call) => {
         if (call.query.dryRun) return presentJson(ctx, 200, { dryRun: true, wouldGo: await manageRetention.wouldGo() })
-        const job = await manageRetention.start(call.by)
-        ctx.set('Location', pathOfJob(job))
-        presentJson(ctx, 202, presentJob(job))
+        presentStarted(ctx, await manageRetention.start(call.by))
       },
   }),
 ]

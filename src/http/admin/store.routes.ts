@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { jsonAnswer, location } from '../server/answer-schemas.ts'
-import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import type { UseCases } from '../use-cases.ts'
-import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
+import { jobSchema, presentStarted } from './jobs.routes.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 
@@ -31,9 +30,7 @@ export const STORE_ROUTES = [
     answer:
       ({ moves }: Pick<UseCases, 'moves'>) =>
       async (ctx, { by, body }) => {
-        const job = await moves.start(body, by)
-        ctx.set('Location', pathOfJob(job))
-        presentJson(ctx, 202, presentJob(job, { moves }))
+        presentStarted(ctx, await moves.start(body, by), { moves })
       },
   }),
 ]

@@ -4,7 +4,7 @@ import type { AttemptRecord } from '../../domain/delivery/delivery-list.ts'
 import { INSTEAD_OF_MISSING, replayOrderSchema, replayTargetSchema } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
 import { DELIVERY_STATES, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
-import { jobSchema, pathOfJob, presentJob } from '../admin/jobs.routes.ts'
+import { jobSchema, presentStarted } from '../admin/jobs.routes.ts'
 import { type AnswerOf, idOf, instant as instantOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { leavingOf } from '../server/leaving.ts'
 import { presentAnswerStart, presentInstant, presentJson } from '../server/present.ts'
@@ -160,10 +160,8 @@ export const DELIVERIES_ROUTES = [
       ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
       async (ctx, { by, param, body }) => {
         const answer = await manageDeliveries.replayMany(param('id'), body, { by, left: leavingOf(ctx.res).signal })
-        if (answer.kind === 'job') {
-          ctx.set('Location', pathOfJob(answer.job))
-          presentJson(ctx, 202, presentJob(answer.job))
-        } else if (answer.kind === 'counted') {
+        if (answer.kind === 'job') presentStarted(ctx, answer.job)
+        else if (answer.kind === 'counted') {
           const { count, more, parcels, oldestAtMs, because } = answer
           presentJson(ctx, 200, { count, more, parcels, oldestQueuedAt: presentInstant(oldestAtMs), because, dryRun: true })
         } else presentJson(ctx, 202, { count: answer.count, because: answer.because, dryRun: false })

@@ -1,8 +1,6 @@
 import { z } from 'zod'
-import type { AttemptResult } from '../../domain/delivery/delivery.ts'
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { filterSchemas, type Kinds, type Limit, settingSchemas } from '../../domain/delivery/settings-table.ts'
-import { instant, named, numberedId, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { instant, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { answerStart, failureReason } from './delivery-schemas.ts'
 
 const limit = <Value>(schema: z.ZodType<Value>, { label, unset }: Limit) =>
@@ -27,6 +25,8 @@ const failedWith = () => ({
   delivery: numberedId().describe('The delivery that last failed like this.'),
 })
 
+const redacted = (): z.ZodType<string> => z.literal('[redacted]')
+
 function endpointMembers() {
   const { signature, backfill, ...settings } = settingSchemas(SHOWN)
   return {
@@ -39,15 +39,10 @@ function endpointMembers() {
     backfill,
     beganAt: instant().describe('When it began. It is sent everything that happened since then.'),
     ...settings,
-    headers: z.record(z.string(), z.literal('[redacted]')).describe('The names of its fixed headers; the values are never shown.'),
+    headers: z.record(z.string(), redacted()).describe('The names of its fixed headers; the values are never shown.'),
     origin: z.enum(['config', 'managed']),
     state: z.enum(['active', 'failing', 'disabled']),
-    disabledBecause: oneOfAll<NonNullable<EndpointState['disabled']>>({
-      operator: true,
-      gone: true,
-      failing: true,
-      unnamed: true,
-    }).nullable(),
+    disabledBecause: z.enum(['operator', 'gone', 'failing', 'unnamed']).nullable(),
     disabledSince: instant().nullable().describe('Null: it is enabled, or the time is not known.'),
     disabledBy: z.string().nullable().describe('The operator who disabled it; null: no operator did.'),
     waiting: wholeNumber().describe('How many deliveries wait for it.'),
@@ -115,7 +110,7 @@ export const keyedEndpointSchema = named('KeyedEndpoint', () =>
 
 export const testSchema = named('EndpointTest', () =>
   z.strictObject({
-    result: oneOfAll<AttemptResult['kind']>({ accepted: true, rejected: true, failed: true }),
+    result: z.enum(['accepted', 'rejected', 'failed']),
     status: wholeNumber().nullable().describe('Null: there was no answer; see `reason`.'),
     reason: failureReason().nullable(),
     durationMs: wholeNumber(),

@@ -161,7 +161,7 @@ export const ENDPOINTS_ROUTES = [
   }),
 ]
 
-function presentKeyed({ state, sharedKey, warnings }: KeyedEndpoint): object {
+function presentKeyed({ state, sharedKey, warnings }: KeyedEndpoint): KeyedEndpointAnswer {
   return {
     ...presentEndpoint(state),
     ...(sharedKey === null ? {} : { sharedKey }),
@@ -169,22 +169,27 @@ function presentKeyed({ state, sharedKey, warnings }: KeyedEndpoint): object {
   }
 }
 
-function presentInspected({ failures, fingerprints, keyFrom, ...view }: InspectedEndpoint): object {
+function presentInspected({ failures, fingerprints, keyFrom, ...view }: InspectedEndpoint): InspectedEndpointAnswer {
   return {
     ...presentEndpoint(view),
     keyFingerprint: fingerprints?.current ?? null,
     nextKeyFingerprint: fingerprints?.next ?? null,
     keyFrom,
-    failures: failures.map(presentFailures),
+    failures: failures.map((group) => ({
+      ...presentFailure(group),
+      count: group.count,
+      firstAt: presentInstant(group.firstAtMs),
+      lastAt: presentInstant(group.lastAtMs),
+    })),
   }
 }
 
-function presentEndpoint(view: EndpointView): object {
+function presentEndpoint(view: EndpointView): EndpointAnswer {
   const { endpoint, beganAtMs, origin, disabled, disabledSince, health, keys, queuedTo, nextProbe, limit, backlog, lastFailure } = view
   return {
     ...presentSettings(endpoint),
     beganAt: presentInstant(beganAtMs),
-    origin,
+    origin: origin === 'config' ? origin : 'managed',
     state: disabled !== null ? 'disabled' : health.probing !== null ? 'failing' : 'active',
     disabledBecause: disabled,
     disabledSince: presentInstant(disabledSince?.atMs ?? null),
@@ -193,7 +198,7 @@ function presentEndpoint(view: EndpointView): object {
     oldestWaitingSince: presentInstant(backlog.oldestAtMs),
     givenUp: backlog.dead,
     lastSuccessAt: presentInstant(health.lastSuccessAtMs),
-    lastFailure: lastFailure === null ? null : presentLast(lastFailure),
+    lastFailure: lastFailure === null ? null : { at: presentInstant(lastFailure.lastAtMs), ...presentFailure(lastFailure) },
     failingSince: presentInstant(health.failingSinceMs),
     limitPerSecond: limit?.perSecond ?? null,
     waitsUntil: presentInstant(limit?.waitUntilMs ?? null),
@@ -205,18 +210,6 @@ function presentEndpoint(view: EndpointView): object {
   }
 }
 
-function presentLast({ lastAtMs, status, reason, answerStart, deliveryId }: FailureGroup): object {
-  return { at: presentInstant(lastAtMs), status, reason, ...presentAnswerStart(answerStart), delivery: String(deliveryId) }
-}
-
-function presentFailures({ status, reason, answerStart, count, firstAtMs, lastAtMs, deliveryId }: FailureGroup): object {
-  return {
-    status,
-    reason,
-    ...presentAnswerStart(answerStart),
-    count,
-    firstAt: presentInstant(firstAtMs),
-    lastAt: presentInstant(lastAtMs),
-    delivery: String(deliveryId),
-  }
+function presentFailure({ status, reason, answerStart, deliveryId }: FailureGroup) {
+  return { status, reason, ...presentAnswerStart(answerStart), delivery: String(deliveryId) }
 }

@@ -20,11 +20,6 @@ type Frozen<Value> = Value extends readonly (infer Item)[]
 
 export type PageAnswer<Name extends string, Item> = Readonly<Record<Name, readonly Item[]>> & { readonly next: string | null }
 
-/** Makes a schema for the values of a type. If `values` lacks a value of the type, or has another value, the code does not compile. */
-export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>, more: readonly string[] = []) {
-  return z.enum([...Object.keys(values), ...more])
-}
-
 export const instant = () => z.iso.datetime()
 
 export const wholeNumber = () => z.int().min(0)

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { presentEndpoint } from '../../../src/cli/endpoints/present-endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import { viewEndpoint } from '../../../src/flow/delivery/endpoint-view.ts'
+import type { InspectedEndpointAnswer } from '../../../src/http/delivery/endpoints.routes.ts'
 import { charactersOf } from '../../../src/http/portal/html.ts'
 import { limitText } from '../../../src/http/portal/webhooks/webhook-list.page.ts'
 import { endpointState } from '../../support/delivery/endpoint-state.ts'
@@ -28,8 +29,46 @@ test('7.4: the portal says what an endpoint takes, until five minutes after its 
   expect((await viewed(MINUTE, NOON + 6 * MINUTE)).limit).toBeNull()
 })
 
+const ENDPOINT: InspectedEndpointAnswer = {
+  id: '1',
+  name: 'shop',
+  url: 'http://127.0.0.1:9/',
+  enabled: true,
+  signature: 'carrier',
+  filters: { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null },
+  backfill: false,
+  beganAt: '2026-03-01T08:00:00Z',
+  rate: null,
+  concurrency: null,
+  schedule: null,
+  refusals: 'wait',
+  headers: {},
+  origin: 'managed',
+  state: 'active',
+  disabledBecause: null,
+  disabledSince: null,
+  disabledBy: null,
+  waiting: 0,
+  oldestWaitingSince: null,
+  givenUp: 0,
+  lastSuccessAt: null,
+  lastFailure: null,
+  failingSince: null,
+  limitPerSecond: null,
+  waitsUntil: null,
+  nextProbeAt: null,
+  newEventProbeAt: null,
+  keySince: null,
+  nextKeyFrom: null,
+  queuedTo: null,
+  keyFingerprint: null,
+  nextKeyFingerprint: null,
+  keyFrom: null,
+  failures: [],
+}
+
 test('7.4: `endpoints show` says what an endpoint that limits us takes, and until when it waits', () => {
   const instant = '2026-03-01T12:00:00Z'
-  const shown = presentEndpoint({ state: 'active', limitPerSecond: 5.2, waitsUntil: instant, failingSince: instant })
+  const shown = presentEndpoint({ ...ENDPOINT, limitPerSecond: 5.2, waitsUntil: instant, failingSince: instant })
   expect(shown).toContain(`active; it limits us to about 5/s, and asked to wait until ${instant}`)
 })

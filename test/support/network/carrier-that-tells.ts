@@ -1,5 +1,5 @@
-import { listOf } from '../../../src/cli/asking/ask-relay.ts'
 import { goodBody, json, openCarrier } from '../../carrier/carrier-double.ts'
+import { listOf } from '../runner/members.ts'
 
 /** Opens a carrier that knows each parcel by the number asked for. `eventTimes`: of a parcel's entries, the newest first. */
 export const carrierThatTells = (eventTimes: () => readonly string[], now = Date.now) =>
