@@ -1,6 +1,9 @@
+import { spawnSync } from 'node:child_process'
 import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { makeBackup } from '../../src/store/sqlite/backups/make-backup.ts'
 import { filesWith, searchForNames, tablesWith } from '../support/erasure/traces.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { operatorOf } from '../support/relay/manage.ts'
@@ -9,6 +12,7 @@ import { runRelay } from '../support/relay/relay-process.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { killedAtCommit } from '../support/runner/killed-at-commit.ts'
 import { LONG } from '../support/runner/long-form.ts'
+import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { storedNumber } from '../support/store/stored-rows.ts'
 
@@ -59,4 +63,54 @@ test('wherever a relay is killed in an erasure, the same order leaves nothing af
     expect((await push(again.publicUrl, pushBody({ trackingIds: ['GONE0002'] }))).status).toBe(200)
     expect(await tablesWith(search, place)).toEqual([])
   }
+})
+
+/** Makes a backup of a stopped store, as it was when it was killed. */
+function backUp(place: string, directory: string): string {
+  const copy = `${place}.backup`
+  const db = new Database(place)
+  db.pragma('wal_checkpoint(truncate)')
+  db.exec(`vacuum into '${copy}'`)
+  db.close()
+  const order = { name: 'midst', directory, copy, madeAtMs: Date.now(), version: '1', keys: [], sequence: 0, keep: 2, lastPlace: null }
+  for (const work = makeBackup({ ...order, keyFile: `${place}.key` }); work.next().done !== true; );
+  return join(directory, 'midst.db')
+}
+
+test('a backup of any moment of an erasure, also of one that was killed, brings nothing back', async () => {
+  const original = await filled()
+  const [stride, folders] = [LONG ? 1 : 15, temporaryFolder()]
+  let restored = 0
+  for (let step = 1; ; step += stride) {
+    const [folder, moment] = [join(folders, `step-${step}`), join(folders, `moment-${step}`)]
+    cpSync(original, folder, { recursive: true })
+    const [config, place, armed] = [writeConfig(folder, NO_CARRIER, SECTIONS), join(folder, 'relay.db'), join(folder, 'armed')]
+    const killed = await runRelay(config, killedAtCommit(step, armed))
+    const operate = await operatorOf(killed)
+    writeFileSync(armed, '')
+    const answer = await operate('DELETE', '/relay/parcels/GONE0001').catch(() => null)
+    if (answer !== null && killed.process.exitCode === null) {
+      await killed[Symbol.asyncDispose]()
+      break
+    }
+    await killed.ended
+    cpSync(folder, moment, { recursive: true })
+    const backup = backUp(join(moment, 'relay.db'), temporaryFolder())
+
+    const again = await runRelay(config)
+    const repeat = await operatorOf(again)
+    expect((await repeat('DELETE', '/relay/parcels/GONE0001')).status).toBe(200)
+    await again[Symbol.asyncDispose]()
+
+    const { args, env } = shipped()
+    const order = ['restore', '--config', config, backup, '--yes']
+    const { status, stderr } = spawnSync(process.execPath, [...args, ...order], { env, encoding: 'utf8' })
+    expect([`step ${step}`, status, stderr]).toEqual([`step ${step}`, 0, expect.any(String)])
+    restored += 1
+    await using after = await runRelay(config)
+    expect((await push(after.publicUrl, pushBody({ trackingIds: ['GONE0001', 'GONE0002'] }))).status).toBe(200)
+    expect([`step ${step}`, await tablesWith(search, place)]).toEqual([`step ${step}`, []])
+    expect(await storedNumber(place, 'select count(*) from parcel')).toBe(1)
+  }
+  expect(restored).toBeGreaterThan(0)
 })
