@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { makeBackup } from '../../src/store/sqlite/backups/make-backup.ts'
 import { filesWith, searchForNames, tablesWith } from '../support/erasure/traces.ts'
@@ -14,7 +13,7 @@ import { killedAtCommit } from '../support/runner/killed-at-commit.ts'
 import { LONG } from '../support/runner/long-form.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
-import { storedNumber } from '../support/store/stored-rows.ts'
+import { changeStoredRows, storedNumber } from '../support/store/stored-rows.ts'
 
 const SECTIONS = { poll: { cron: '0 0 1 1 *' } }
 const search = searchForNames(['GONE0001', 'GONE0002'])
@@ -66,12 +65,9 @@ test('wherever a relay is killed in an erasure, the same order leaves nothing af
 })
 
 /** Makes a backup of a stopped store, as it was when it was killed. */
-function backUp(place: string, directory: string): string {
+async function backUp(place: string, directory: string): Promise<string> {
   const copy = `${place}.backup`
-  const db = new Database(place)
-  db.pragma('wal_checkpoint(truncate)')
-  db.exec(`vacuum into '${copy}'`)
-  db.close()
+  await changeStoredRows(place, 'vacuum into ?', copy)
   const order = { name: 'midst', directory, copy, madeAtMs: Date.now(), version: '1', keys: [], sequence: 0, keep: 2, lastPlace: null }
   for (const work = makeBackup({ ...order, keyFile: `${place}.key` }); work.next().done !== true; );
   return join(directory, 'midst.db')
@@ -95,7 +91,7 @@ test('a backup of any moment of an erasure, also of one that was killed, brings 
     }
     await killed.ended
     cpSync(folder, moment, { recursive: true })
-    const backup = backUp(join(moment, 'relay.db'), temporaryFolder())
+    const backup = await backUp(join(moment, 'relay.db'), temporaryFolder())
 
     const again = await runRelay(config)
     const repeat = await operatorOf(again)

@@ -14,7 +14,7 @@ export function paint(text: string, tone: Tone): string {
 
 /** Replaces control characters. Otherwise the sender of a text could move the cursor or change the window's title. */
 export function plain(text: string): string {
-  return stripVTControlCharacters(text).replace(/\p{Cc}+/gu, ' ')
+  return stripVTControlCharacters(text).replace(/[\p{Cc}\u{61c}\u{200e}\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}]+/gu, ' ')
 }
 
 /** Returns a received body for standard output. On a terminal its control characters are replaced; a file or a program gets it unchanged. */

@@ -148,10 +148,16 @@ export function localConcerns(
   nowMs: number,
 ): readonly Concern[] {
   const found = [...facts.certificates.flatMap((one) => ofCertificate(one, nowMs)), ...ofReload(facts), ...ofClock(facts)]
+  return bounded(inOrder(found.map(concernOf)))
+}
+
+/** Shortens what a replica tells, also when it is heard: whoever can write to the database could have told anything. */
+export function bounded(concerns: readonly Concern[]): readonly Concern[] {
   const short = (line: string) => (line.length > TOLD.characters ? `${line.slice(0, TOLD.characters)}…` : line)
-  return inOrder(found.map(concernOf))
+  const few = (lines: readonly string[]) => lines.slice(0, TOLD.lines).map(short)
+  return concerns
     .slice(0, TOLD.concerns)
-    .map((one) => ({ ...one, evidence: one.evidence.slice(0, TOLD.lines).map(short) }))
+    .map((one) => ({ ...one, title: short(one.title), evidence: few(one.evidence), todo: few(one.todo) }))
 }
 
 /** Adds to what the replica `me` has found what the others have told, and says whose each concern is. All replicas share one clock. */

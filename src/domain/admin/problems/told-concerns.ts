@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { parseStored } from '../../json-body.ts'
-import { CONCERN_KINDS, type Concern } from './concern.ts'
+import { bounded, CONCERN_KINDS, type Concern } from './concern.ts'
 
 const concern = z.object({
   kind: z.enum(CONCERN_KINDS),
@@ -15,5 +15,5 @@ const concern = z.object({
 /** Decodes what a replica has told. Leaves out what it does not know, because another version may have told it. */
 export function decodeConcerns(json: string | null): readonly Concern[] {
   const told = json === null ? [] : parseStored(json)
-  return Array.isArray(told) ? told.flatMap((one) => concern.safeParse(one).data ?? []) : []
+  return bounded(Array.isArray(told) ? told.flatMap((one) => concern.safeParse(one).data ?? []) : [])
 }
