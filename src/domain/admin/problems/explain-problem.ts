@@ -125,9 +125,12 @@ function explainCarrier({ carrier }: Situation): Explanation {
       [
         `The last failure: ${reason}`,
         ...(lastFailure?.said === undefined ? [] : [' ', { kind: 'said', text: lastFailure.said } as const]),
-        `. The relay asks again in ${spanText(breaker.restMs)}.`,
+        breaker.restMs > 0
+          ? `. The relay asks again in ${spanText(breaker.restMs)}.`
+          : '. The relay asks again with the next poll that is due.',
       ],
       'To have it ask at once: parcel-relay check.',
+      'Polls wait meanwhile, so what lost pushes would have told is not found until the carrier answers.',
       'Pushes still come. Apps are answered from the store; a parcel that the relay does not know gets 503.',
     ],
     todo: [carrierRemedy(lastFailure)],
@@ -241,7 +244,7 @@ function explainDisk(
     sinceMs,
     evidence: [
       `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, and does not poll. A carrier gives up sending a push again after some time. Once there is room, polls find the entries of such pushes, if the relay knows their parcels.`,
-      'Apps are served. Webhooks are too, while the store can write down what was sent; with no byte free their events wait, and none is lost.',
+      'Apps are answered from the store; a parcel that the relay does not know gets 503. Webhooks are sent to, while the store can write down what was sent; with no byte free their events wait, and none is lost.',
       ...(lastPushAtMs === null || restoredAtMs !== null
         ? []
         : [['The last push with something new was accepted ', agoWord(lastPushAtMs, nowMs), '.']]),
@@ -249,7 +252,7 @@ function explainDisk(
     ],
     todo: [
       `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk, or ask the people who run the machine to.`,
-      'Do not restart the relay before: with no byte free it does not start.',
+      'Do not restart the relay before: with no byte free it may not start.',
       'With room it goes on by itself. Then ask the carrier to send again what was refused.',
     ],
   }

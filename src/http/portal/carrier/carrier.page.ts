@@ -188,7 +188,7 @@ function tokenEvidence(carrier: CarrierState, nowMs: number): Part {
 
 function breakerEvidence({ breaker }: CarrierState): string {
   if (breaker.state === 'closed')
-    return breaker.failures === 0 ? 'No failure in a row.' : `${countText(breaker.failures)} failures in a row.`
+    return breaker.failures === 0 ? 'Calls do not pause.' : `${countText(breaker.failures)} failures in a row.`
   return `${countText(breaker.failures)} calls in a row without an answer: the relay rests for ${spanText(breaker.restMs)}.`
 }
 
