@@ -1,7 +1,6 @@
 import { encodeOperatorEvent, type OperatorEvent } from '../domain/delivery/operator-event.ts'
+import { addOperatorEvent } from '../store/admin/operator-events.ts'
 import type { WriteTx } from '../store/write-store.ts'
-
-export type OperatorEventTx = Pick<WriteTx, 'addOperatorEvent' | 'listEndpoints' | 'queueComposed'>
 
 /** Operator events belong to no parcel. All get parcel id 0, so that they are delivered in order, like the events of one parcel. */
 const NO_PARCEL = 0
@@ -11,8 +10,8 @@ const NO_PARCEL = 0
  * restart, and its delivery is retried. Call it in the transaction of the change that the event reports. `isPosted`: operators
  * were told before it could be stored, so it is not queued.
  */
-export async function recordOperatorEvent(tx: OperatorEventTx, event: OperatorEvent, nowMs: number, isPosted = false): Promise<void> {
-  tx.addOperatorEvent(event, nowMs)
+export async function recordOperatorEvent(tx: WriteTx, event: OperatorEvent, nowMs: number, isPosted = false): Promise<void> {
+  addOperatorEvent(tx, event, nowMs)
   if (isPosted) return
   const operator = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   if (operator === undefined) return

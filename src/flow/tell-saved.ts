@@ -4,7 +4,7 @@ import type { Transactions, WriteTx } from '../store/write-store.ts'
  * Wraps the store for transactions that change parcels without an observation, for example when an operator unwatches a parcel. After each
  * commit, passes the ids of the changed parcels to `changed`, because cached answers about them may be stale.
  */
-export function tellSaved(store: Transactions<WriteTx>, changed: (parcelIds: readonly number[]) => void): Transactions<WriteTx> {
+export function tellSaved(store: Transactions, changed: (parcelIds: readonly number[]) => void): Transactions {
   return {
     async transaction(work, kind) {
       let saved = new Set<number>()

@@ -28,14 +28,14 @@ export interface TransactionKind<T = unknown> {
   readonly announced?: boolean | ((result: T) => boolean)
 }
 
-/** Runs transactions. `Tx` has only the verbs that some work needs, so that the type of a function shows what it touches. */
-export interface Transactions<Tx> {
+/** Runs transactions. */
+export interface Transactions {
   /** Commits durably when `work` resolves, and rolls back when it rejects. Transactions run one at a time. */
-  transaction<T>(work: (tx: Tx) => Promise<T>, kind?: TransactionKind<T>): Promise<T>
+  transaction<T>(work: (tx: WriteTx) => Promise<T>, kind?: TransactionKind<T>): Promise<T>
 }
 
 /** The store, for writing. */
-export interface WriteStore extends Transactions<WriteTx> {
+export interface WriteStore extends Transactions {
   /** Whether an error is a failure of the store (full, unreadable, locked), rather than one that the data has caused. */
   isStorageFailure(error: unknown): boolean
   /** Removes erased data from the files of the store, as far as the engine can. Returns whether the files are clean. */

@@ -2,7 +2,9 @@ import type { StoreSettings } from '../config/config.ts'
 import { TOMBSTONE_SEAL } from '../flow/admin/erasure/tombstone-key.ts'
 import { createVault } from '../ops/vault.ts'
 import { systemClock } from '../runtime/system-clock.ts'
+import { addAction } from '../store/admin/operator-actions.ts'
 import type { OpenWriteStore } from '../store/contract.ts'
+import { dropTombstones, hasTombstones } from '../store/history/tombstones.ts'
 import { inspectPostgres } from '../store/postgres/inspect-server.ts'
 import { postgres } from '../store/postgres/postgres-engine.ts'
 import { nameDatabase } from '../store/postgres/postgres-pool.ts'
@@ -47,8 +49,8 @@ export async function giveUpTombstones(config: StoreSettings, { isConfirmed }: {
     if (!isConfirmed) return { where, givenUp: null, aside: null }
     const atMs = systemClock.now()
     const givenUp = await open.transaction(async (tx) => {
-      const count = missed + (await tx.dropTombstones())
-      tx.addAction({ atMs, by: whoRuns(), action: 'secrets.tombstones_given_up', target: null, detail: { tombstones: count } })
+      const count = missed + (await dropTombstones(tx))
+      addAction(tx, { atMs, by: whoRuns(), action: 'secrets.tombstones_given_up', target: null, detail: { tombstones: count } })
       return count
     })
     return { where, givenUp, aside: store.engine === 'sqlite' ? setTombstonesAside(place, atMs) : null }
@@ -60,7 +62,7 @@ export async function giveUpTombstones(config: StoreSettings, { isConfirmed }: {
 /** Looks for tombstones in the store, and counts those that only its file or a restore has. */
 async function tombstonesOf(store: OpenWriteStore) {
   const { sealedKey, tombstones } = await store.missedTombstones()
-  const stored = await store.transaction(async (tx) => ({ key: await tx.loadTombstoneKey(), isAny: await tx.hasTombstones() }))
+  const stored = await store.transaction(async (tx) => ({ key: await tx.loadTombstoneKey(), isAny: await hasTombstones(tx) }))
   return {
     sealedKeys: [stored.key, sealedKey].filter((sealed) => sealed !== null),
     missed: tombstones.length,

@@ -35,6 +35,7 @@ import { tellSaved } from '../flow/tell-saved.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { StoreCopier } from '../store/admin/backup-ports.ts'
 import type { Engine, OpenWriteStore } from '../store/contract.ts'
+import { makeSetting } from '../store/settings.ts'
 import { sqlite } from '../store/sqlite/engine.ts'
 import type { WriteStore } from '../store/write-store.ts'
 
@@ -267,5 +268,5 @@ function noteArrivals(
 
 /** Loads a secret of random bytes, or makes it if the store has none. */
 async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
-  return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await tx.makeSetting(name, randomBytes(bytes))))
+  return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await makeSetting(tx, name, randomBytes(bytes))))
 }

@@ -23,9 +23,9 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'store/delivery/endpoint-backlogs.ts: countBacklog':
     'endpoints with a hundred waiting or dead deliveries, counted in parts for a page or a scrape',
   'flow/admin/tell-operators.tx.ts: recordOperatorEvent': 'events; the list of endpoints is read once for all events',
-  'flow/admin/tell-operators.tx.ts: tx.saveTrouble': 'reasons of quarantine, of which there are few',
-  'flow/admin/tell-operators.tx.ts: tx.endTrouble': 'the same reasons',
-  'flow/delivery/dispatching/claim-deliveries.tx.ts: tx.findProbe': 'searches for a probe, at most three, until one is found',
+  'flow/admin/tell-operators.tx.ts: saveTrouble': 'reasons of quarantine, of which there are few',
+  'flow/admin/tell-operators.tx.ts: endTrouble': 'the same reasons',
+  'flow/delivery/dispatching/claim-deliveries.tx.ts: findProbe': 'searches for a probe, at most three, until one is found',
   'flow/delivery/dispatching/settle.tx.ts: saveConfigured': 'endpoints of the config, at a start and a reload',
   'flow/delivery/dispatching/settle.tx.ts: healthOf':
     'attempts; an attempt reads only if a probe of its endpoint may be due, which is rare',

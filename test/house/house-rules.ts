@@ -31,9 +31,18 @@ const PORTS = [
 ].map((name) => `flow/${name}`)
 
 /** What flows may use of the store: its capabilities and the types of a transaction and of reads, but no engine. */
-const STORE = ['admin/', 'delivery/', 'history/', 'ingest/', 'moving/', 'polling/', 'engine.ts', 'read-side.ts', 'write-store.ts'].map(
-  (name) => `store/${name}`,
-)
+const STORE = [
+  'admin/',
+  'delivery/',
+  'history/',
+  'ingest/',
+  'moving/',
+  'polling/',
+  'engine.ts',
+  'read-side.ts',
+  'settings.ts',
+  'write-store.ts',
+].map((name) => `store/${name}`)
 
 /** The modules whose types are sent between threads: pushes, polls, deliveries and failures. */
 const PASSING = ['errors.ts', 'ingest/inbox.ts', 'history/recording.ts', 'delivery/dispatch-round.ts', 'delivery/endpoint-state.ts'].map(

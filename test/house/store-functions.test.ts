@@ -8,11 +8,11 @@ import { readModules } from './source-module.ts'
 const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 
 /**
- * Functions of the store that are only a part of what a transaction does: an engine locks first, remembers something or works in sets. So a
- * flow calls the verb of the transaction, and only engines and the store itself call the function.
+ * Functions of the store that are only a part of what a transaction does: an engine locks first, remembers something or works in sets, or
+ * `tell-saved` notes the parcel. So a flow calls the verb of the transaction, and only engines and the store itself call the function.
  */
 const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
-  'store/settings.ts': ['loadNumber', 'loadSetting', 'TOMBSTONE_KEY'],
+  'store/settings.ts': ['loadNumber', 'loadSetting', 'markLanguageAsked', 'TOMBSTONE_KEY'],
   'store/admin/erasure/erase-parcels.ts': ['eraseParcels'],
   'store/admin/erasure/mentions.ts': ['searchMentions'],
   'store/admin/erasure/unfinished.ts': ['removeUnfinished'],

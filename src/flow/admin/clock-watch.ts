@@ -9,7 +9,7 @@ import {
   noteClock,
   type OtherClocks,
 } from '../../domain/admin/clock-record.ts'
-import type { Transactions, WriteTx } from '../../store/write-store.ts'
+import type { Transactions } from '../../store/write-store.ts'
 import type { Clock } from '../ports.ts'
 
 /** Compares the wall clock with the monotonic clock, and with the clocks of others. */
@@ -41,6 +41,6 @@ export function createClockWatch(clock: Clock, process: string, stored: ClockRec
   }
 }
 
-export async function loadClockRecord(store: Transactions<Pick<WriteTx, 'loadSetting'>>): Promise<ClockRecord | null> {
+export async function loadClockRecord(store: Transactions): Promise<ClockRecord | null> {
   return decodeClockRecord(await store.transaction((tx) => tx.loadSetting(CLOCK_SETTING)))
 }

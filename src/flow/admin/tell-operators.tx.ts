@@ -11,6 +11,12 @@ import {
 } from '../../domain/admin/problems/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { notStoredSince } from '../../domain/ingest/refused-pushes.ts'
+import { endSession } from '../../store/admin/ended-sessions.ts'
+import { takeEndedJobs } from '../../store/admin/jobs.ts'
+import { addAction } from '../../store/admin/operator-actions.ts'
+import { addTallies, noteFlush } from '../../store/admin/tallies.ts'
+import { beginTrouble, endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../store/admin/troubles.ts'
+import { lookUpIdentifiers } from '../../store/history/parcels.ts'
 import { listNewestPushes } from '../../store/ingest/inbox-lists.ts'
 import { listRefused } from '../../store/ingest/refused-pushes.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
@@ -30,19 +36,19 @@ const TOLD_AT_ONCE = 500
  * Creates the verbs that notify operators, and that record what operators have ordered. Operators are notified once of each change of state: in
  * the transaction that stores the change, or in a later one that finds the change unreported.
  */
-export function createTellOperators(store: Transactions<WriteTx>, tombstoneKey: () => Uint8Array | null): TellOperators {
+export function createTellOperators(store: Transactions, tombstoneKey: () => Uint8Array | null): TellOperators {
   return {
     recordOperatorEvent: (event, nowMs, { action, isPosted } = {}) =>
       store.transaction(async (tx) => {
         await recordOperatorEvent(tx, event, nowMs, isPosted)
-        if (action !== undefined) tx.addAction(action)
+        if (action !== undefined) addAction(tx, action)
       }),
 
     beginTrouble: ({ subject, event, nowMs, ofRole, isPosted }) =>
       store.transaction(
         async (tx) => {
           // The end tells the same time as the beginning, even if operators were told of it later.
-          const hasBegun = await tx.beginTrouble(subject, 'since' in event ? Date.parse(event.since) : nowMs)
+          const hasBegun = await beginTrouble(tx, subject, 'since' in event ? Date.parse(event.since) : nowMs)
           if (hasBegun) await recordOperatorEvent(tx, event, nowMs, isPosted)
           return hasBegun
         },
@@ -52,7 +58,7 @@ export function createTellOperators(store: Transactions<WriteTx>, tombstoneKey: 
     endTrouble: ({ subject, event, nowMs, ofRole }) =>
       store.transaction(
         async (tx) => {
-          const sinceMs = await tx.endTrouble(subject)
+          const sinceMs = await endTrouble(tx, subject)
           if (sinceMs === null) return false
           const since = new Date(sinceMs).toISOString()
           const told: OperatorEvent =
@@ -68,41 +74,41 @@ export function createTellOperators(store: Transactions<WriteTx>, tombstoneKey: 
     tellOperators: ({ nowMs }) =>
       store.transaction(
         async (tx) => {
-          const ended = (await tx.takeEndedJobs()).filter(isTold)
+          const ended = (await takeEndedJobs(tx)).filter(isTold)
           for (const job of ended) await recordOperatorEvent(tx, endOf(job), job.endedAtMs ?? nowMs)
           return ended.length + (await tellOfQuarantine(tx, nowMs))
         },
         { ofRole: 'janitor' },
       ),
 
-    endSession: (ended) => store.transaction((tx) => tx.endSession(ended)),
-    recordAction: (action) => store.transaction(async (tx) => tx.addAction(await unlessErased(tx, action, tombstoneKey()))),
+    endSession: (ended) => store.transaction((tx) => endSession(tx, ended)),
+    recordAction: (action) => store.transaction(async (tx) => addAction(tx, await unlessErased(tx, action, tombstoneKey()))),
 
     addTallies: (flush) =>
       store.transaction(async (tx) => {
-        if (await tx.noteFlush(flush)) tx.addTallies(flush.additions)
+        if (await noteFlush(tx, flush)) addTallies(tx, flush.additions)
       }),
   }
 }
 
 async function tellOfQuarantine(tx: WriteTx, nowMs: number): Promise<number> {
-  const counts = await tx.takeQuarantineCounts(TOLD_AT_ONCE)
-  const known = { troubles: await tx.listTroubles(QUARANTINE_SUBJECTS), told: await tx.listTroubles(TOLD_SUBJECTS) }
+  const counts = await takeQuarantineCounts(tx, TOLD_AT_ONCE)
+  const known = { troubles: await listTroubles(tx, QUARANTINE_SUBJECTS), told: await listTroubles(tx, TOLD_SUBJECTS) }
   const { events, kept, over } = tellQuarantined(known, counts, nowMs)
-  for (const trouble of kept) await tx.saveTrouble(trouble)
-  for (const subject of over) await tx.endTrouble(subject)
+  for (const trouble of kept) await saveTrouble(tx, trouble)
+  for (const subject of over) await endTrouble(tx, subject)
   for (const event of events) await recordOperatorEvent(tx, event, nowMs)
   return events.length + (await tellWhetherUnderstood(tx, counts.length > 0, nowMs))
 }
 
 /** Notifies operators if no push is understood any more, or if pushes are understood again. Returns the number of events. */
 async function tellWhetherUnderstood(tx: WriteTx, hasQuarantined: boolean, nowMs: number): Promise<number> {
-  const [known] = await tx.listTroubles(NOT_UNDERSTOOD)
+  const [known] = await listTroubles(tx, NOT_UNDERSTOOD)
   if (known === undefined && !hasQuarantined) return 0
   const event = tellUnderstood(known, await listNewestPushes(tx, NEWEST_PUSHES))
   if (event === null) return 0
-  if (event.event === 'pushes_understood') await tx.endTrouble(NOT_UNDERSTOOD)
-  else await tx.saveTrouble({ subject: NOT_UNDERSTOOD, sinceMs: 'since' in event ? Date.parse(event.since) : nowMs, count: 0 })
+  if (event.event === 'pushes_understood') await endTrouble(tx, NOT_UNDERSTOOD)
+  else await saveTrouble(tx, { subject: NOT_UNDERSTOOD, sinceMs: 'since' in event ? Date.parse(event.since) : nowMs, count: 0 })
   await recordOperatorEvent(tx, event, nowMs)
   return 1
 }
@@ -120,12 +126,8 @@ function endOf({ jobId, task, state, done, failure }: Job): OperatorEvent {
 }
 
 /** An order about a parcel may end after the parcel was erased, perhaps by another identifier. Then it does not name the parcel. */
-async function unlessErased(
-  tx: Pick<WriteTx, 'findTombstones' | 'lookUpIdentifiers'>,
-  action: OperatorAction,
-  key: Uint8Array | null,
-): Promise<OperatorAction> {
+async function unlessErased(tx: WriteTx, action: OperatorAction, key: Uint8Array | null): Promise<OperatorAction> {
   const { target } = action
-  if (target?.kind !== 'parcel' || key === null || (await tx.lookUpIdentifiers([target.id])).length > 0) return action
+  if (target?.kind !== 'parcel' || key === null || (await lookUpIdentifiers(tx, [target.id])).length > 0) return action
   return (await findTombstones(tx, key, [target.id])).size === 0 ? action : { ...action, target: { ...target, id: ERASED_WORD } }
 }

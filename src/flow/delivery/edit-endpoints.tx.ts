@@ -11,7 +11,6 @@ import {
   type SealedKeys,
   sealedTexts,
 } from '../../domain/delivery/endpoint-keys.ts'
-
 import {
   type EndpointChangeRequest,
   type EndpointEdit,
@@ -21,23 +20,20 @@ import {
 } from '../../domain/delivery/endpoint-state.ts'
 import { FIXED_HEADERS_MAX } from '../../domain/delivery/fixed-headers.ts'
 import { backfillSpan } from '../../domain/history/audience.ts'
+import { listDamagedEndpoints, reserveEndpoint } from '../../store/delivery/endpoints.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
-import { type AuditTx, audit } from '../audit.tx.ts'
+import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import { firstUnqueuedSequence, type StartTx, startPosition } from './start-position.tx.ts'
+import { firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'resealEndpoint' | 'removeEndpoint'>
 
-export type EditTx = AuditTx &
-  StartTx &
-  Pick<WriteTx, 'listEndpoints' | 'listDamagedEndpoints' | 'removeEndpoint' | 'reserveEndpoint' | 'saveEndpoint'>
-
 /** The verbs behind the API that add, change and remove endpoints (DOMAIN 7.4). */
-export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints {
+export function createEditEndpoints(store: Transactions): EditEndpoints {
   const edit = inSequence(store)
 
   return {
-    reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
+    reserveEndpoint: (nowMs) => store.transaction((tx) => reserveEndpoint(tx, nowMs)),
 
     addEndpoint: ({ id, settings, key, headers = {}, from, nowMs, ...order }) =>
       edit(async (tx) => {
@@ -92,7 +88,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
     removeEndpoint: ({ id, nowMs, ...order }) =>
       edit(async (tx) => {
         const state = await find(tx, id)
-        if (state === undefined && !(await tx.listDamagedEndpoints()).some((damaged) => damaged.id === id)) return { kind: 'unknown' }
+        if (state === undefined && !(await listDamagedEndpoints(tx)).some((damaged) => damaged.id === id)) return { kind: 'unknown' }
         // An endpoint of the config file cannot be removed, because the next start would add it again.
         if (state !== undefined && state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
@@ -103,7 +99,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
 }
 
 /** Runs edits one after the other: each reads and changes the list of endpoints, so most concurrent edits would conflict. */
-function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Promise<T>) => Promise<T> {
+function inSequence(store: Transactions): <T>(work: (tx: WriteTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
     const turn = last.then(() => store.transaction(work))
@@ -113,13 +109,13 @@ function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Prom
 }
 
 /** Null: the endpoint can have this name. */
-async function nameConflict(tx: EditTx, name: string, id: string): Promise<EndpointEdit | null> {
+async function nameConflict(tx: WriteTx, name: string, id: string): Promise<EndpointEdit | null> {
   if ((await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== id)) return { kind: 'name_taken' }
-  const damaged = (await tx.listDamagedEndpoints()).find((one) => one.name === name)
+  const damaged = (await listDamagedEndpoints(tx)).find((one) => one.name === name)
   return damaged === undefined ? null : { kind: 'name_damaged', damagedId: damaged.id }
 }
 
-async function find(tx: Pick<EditTx, 'listEndpoints'>, id: string): Promise<EndpointState | undefined> {
+async function find(tx: WriteTx, id: string): Promise<EndpointState | undefined> {
   return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
 }
 

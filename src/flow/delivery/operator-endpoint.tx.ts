@@ -7,7 +7,7 @@ import type { WriteTx } from '../../store/write-store.ts'
 const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)
 
 /** Creates the endpoint for operator events or sets its URL, as configured. It gets no events about parcels. */
-export async function saveOperator(tx: Pick<WriteTx, 'listEndpoints' | 'saveEndpoint'>, url: string, nowMs: number): Promise<void> {
+export async function saveOperator(tx: WriteTx, url: string, nowMs: number): Promise<void> {
   const known = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   const state: EndpointState = {
     endpoint: {

@@ -1,15 +1,13 @@
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { planDeliveries } from '../../domain/delivery/plan-deliveries.ts'
-import type { Transactions, WriteTx } from '../../store/write-store.ts'
+import type { Transactions } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
-
-type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'queueFeed' | 'readFeedEntries' | 'saveQueuedTo'>
 
 /**
  * Queues older events of the feed, a part at a time, for endpoints that start at an older position. Until such an endpoint has caught up, new
  * events are queued for it here, too, after the older ones. Its position is in the store, so the work continues after a restart.
  */
-export function createReplayFeed(store: Transactions<ReplayTx>): Pick<WriteSide, 'replayFeed'> {
+export function createReplayFeed(store: Transactions): Pick<WriteSide, 'replayFeed'> {
   return {
     replayFeed: ({ limit, nowMs }) =>
       store.transaction(

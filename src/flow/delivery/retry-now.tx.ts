@@ -1,15 +1,15 @@
 import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts'
-import type { Transactions, WriteTx } from '../../store/write-store.ts'
-import { type AuditTx, audit } from '../audit.tx.ts'
+import { hastenDelivery } from '../../store/delivery/next-deliveries.ts'
+import { skipDelivery, unskipDelivery } from '../../store/delivery/skips.ts'
+import type { Transactions } from '../../store/write-store.ts'
+import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-
-type RetryTx = AuditTx & Pick<WriteTx, 'hastenDelivery' | 'listEndpoints' | 'saveHealth' | 'skipDelivery' | 'unskipDelivery'>
 
 /**
  * Creates the verbs with which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives up a
  * delivery (DOMAIN 7.4).
  */
-export function createRetryNow(store: Transactions<RetryTx>): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
+export function createRetryNow(store: Transactions): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
   return {
     retryEndpoint: ({ id, nowMs, ...order }) =>
       store.transaction(
@@ -27,12 +27,12 @@ export function createRetryNow(store: Transactions<RetryTx>): Pick<WriteSide, 'r
     retryDelivery: ({ deliveryId, nowMs, ...order }) =>
       store.transaction(
         async (tx) => {
-          const found = await tx.hastenDelivery(deliveryId)
+          const found = await hastenDelivery(tx, deliveryId)
           if (found === null) return 'unknown'
           const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === found.endpointId)
           if (found.state !== 'due' || state === undefined) return found.state === 'behind' ? 'behind' : 'ended'
           if (state.disabled !== null) return 'disabled'
-          tx.unskipDelivery(deliveryId)
+          unskipDelivery(tx, deliveryId)
           tx.saveHealth(found.endpointId, probeSoon(state.health, nowMs))
           audit(tx, order)
           return 'done'
@@ -43,7 +43,7 @@ export function createRetryNow(store: Transactions<RetryTx>): Pick<WriteSide, 'r
     skipDelivery: ({ deliveryId, ...order }) =>
       store.transaction(
         async (tx) => {
-          const done = (await tx.skipDelivery(deliveryId)) ?? 'unknown'
+          const done = (await skipDelivery(tx, deliveryId)) ?? 'unknown'
           if (done === 'done') audit(tx, order)
           return done
         },

@@ -1,18 +1,16 @@
 import { type EndpointState, withDisabled } from '../../domain/delivery/endpoint-state.ts'
 import { isToBeRemoved, lookAtUnnamed, type UnnamedEndpoint, type UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 import { parseStored } from '../../domain/json-body.ts'
+import { saveSetting } from '../../store/settings.ts'
 import type { WriteTx } from '../../store/write-store.ts'
-import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
-
-export type UnnamedTx = OperatorEventTx &
-  Pick<WriteTx, 'endpointsConfigured' | 'loadSetting' | 'removeEndpoint' | 'saveEndpoint' | 'saveSetting'>
+import { recordOperatorEvent } from '../operator-events.tx.ts'
 
 /** The stored setting that lists the endpoints that no config names any more. */
 const UNNAMED = 'unnamed-endpoints'
 
 /** Returns why each paused endpoint was disabled before its pause, by id; null: it was enabled. */
 export async function disabledBefore(
-  tx: Pick<UnnamedTx, 'loadSetting'>,
+  tx: WriteTx,
   states: readonly EndpointState[],
 ): Promise<ReadonlyMap<string, EndpointState['disabled']>> {
   if (!states.some(isPaused)) return new Map()
@@ -23,7 +21,7 @@ export async function disabledBefore(
  * Pauses endpoints that a config file has defined and that no replica's config names any more. Removes endpoints that no config has named
  * for long enough, and returns their names. If a replica's config names a paused endpoint again, that replica resumes the endpoint.
  */
-export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Promise<readonly string[]> {
+export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promise<readonly string[]> {
   const states = await tx.listEndpoints()
   const notMine = states.filter(({ endpoint, origin }) => origin !== 'managed' && !request.names.includes(endpoint.name))
   if (notMine.length === 0) return []
@@ -49,13 +47,13 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
       await recordEvent(tx, 'endpoint_disabled', state, request.nowMs)
     }
   }
-  await tx.saveSetting(UNNAMED, Buffer.from(JSON.stringify(kept)))
+  await saveSetting(tx, UNNAMED, Buffer.from(JSON.stringify(kept)))
   return removed
 }
 
 /** Records the event, unless it is about the endpoint that gets operator events: that endpoint could not receive it. */
 async function recordEvent(
-  tx: OperatorEventTx,
+  tx: WriteTx,
   event: 'endpoint_removed' | 'endpoint_disabled',
   state: EndpointState,
   nowMs: number,
@@ -75,7 +73,7 @@ function paused(state: EndpointState, nowMs: number): EndpointState {
 }
 
 /** Reads what `pauseUnnamed` has saved, in this version or an older one. */
-async function loadUnnamed(tx: Pick<UnnamedTx, 'loadSetting'>): Promise<readonly UnnamedEndpoint[]> {
+async function loadUnnamed(tx: WriteTx): Promise<readonly UnnamedEndpoint[]> {
   const kept = await tx.loadSetting(UNNAMED)
   const list = kept === null ? [] : parseStored(Buffer.from(kept).toString())
   return Array.isArray(list) ? list.filter(isUnnamed) : []

@@ -3,16 +3,14 @@ import type { Tombstone } from '../../domain/history/erased.ts'
 import { continueJoins, joinNeeds, startJoins } from '../../domain/history/join-loads.ts'
 import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import { addLoaded, type BatchNeeds, type StoredSnapshot, startSnapshot } from '../../domain/history/snapshot.ts'
-import type { HistoryTx } from '../../store/history/history-store.ts'
+import type { WriteTx } from '../../store/write-store.ts'
 import { findTombstones } from '../tombstones.tx.ts'
-
-export type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds' | 'findTombstones'>
 
 /**
  * Loads what a batch is likely to need: the identifiers that it names, then their parcels, then the parcels to be joined. `key`: the key of
  * the tombstones; null: nothing was ever erased.
  */
-export async function loadBatch(tx: LoadTx, batch: RecordBatch, key: Uint8Array | null): Promise<StoredSnapshot> {
+export async function loadBatch(tx: WriteTx, batch: RecordBatch, key: Uint8Array | null): Promise<StoredSnapshot> {
   const names = namesOf(batch.observations)
   // Read the tombstones after the identifiers are locked, so that a parcel that is being erased is found as a parcel or by its tombstones.
   const [start, tombstones] = await Promise.all([
@@ -24,7 +22,7 @@ export async function loadBatch(tx: LoadTx, batch: RecordBatch, key: Uint8Array 
 }
 
 /** Adds what a batch needs to its snapshot. */
-export async function loadNeeds(tx: LoadTx, snapshot: StoredSnapshot, needs: BatchNeeds): Promise<StoredSnapshot> {
+export async function loadNeeds(tx: WriteTx, snapshot: StoredSnapshot, needs: BatchNeeds): Promise<StoredSnapshot> {
   let loaded = addLoaded(snapshot, await tx.loadNeeds(needs))
   let joins = startJoins(needs.joins, loaded)
   while (joins.length > 0) {

@@ -7,15 +7,14 @@ import type { Snapshot } from '../../domain/history/snapshot.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
+import { countQuarantine } from '../../store/admin/troubles.ts'
 import type { Transactions, WriteStore, WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
 import { addTombstones } from '../tombstones.tx.ts'
-import { type LoadTx, loadBatch, loadNeeds } from './load-batch.tx.ts'
-
-export type RecordTx = LoadTx & Pick<WriteTx, 'addTombstones' | 'applyChanges' | 'countQuarantine'>
+import { loadBatch, loadNeeds } from './load-batch.tx.ts'
 
 export interface RecordPorts extends Part<'log', 'error'> {
-  readonly store: Transactions<RecordTx> & Pick<WriteStore, 'isStorageFailure'>
+  readonly store: Transactions & Pick<WriteStore, 'isStorageFailure'>
   readonly clock: { now(): number; monotonic(): number }
   readonly model: () => CadenceModel
   readonly learn: (sample: ScanSample) => void
@@ -73,7 +72,7 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
 const NEEDS_MAX = 2
 
 export async function recordTogether(
-  tx: RecordTx,
+  tx: WriteTx,
   observations: readonly Incoming[],
   ports: RecordPorts,
   rules: RecordRules,
@@ -88,7 +87,7 @@ export async function recordTogether(
   if ('needs' in decided) throw new Error(`a batch still needs data after loading it twice: ${JSON.stringify(decided.needs)}`)
   await tx.applyChanges(decided)
   if (decided.erased.length > 0) addTombstones(tx, ports.tombstoneKey(), decided.erased)
-  for (const [reason, count] of newlyQuarantined(decided)) tx.countQuarantine(reason, count, batch.nowMs)
+  for (const [reason, count] of newlyQuarantined(decided)) countQuarantine(tx, reason, count, batch.nowMs)
   for (const err of decided.failures) ports.log.error({ err }, REFUSED)
   return decided
 }

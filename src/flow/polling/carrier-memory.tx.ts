@@ -1,21 +1,20 @@
 import { parseStored } from '../../domain/json-body.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
-import type { Transactions, WriteTx } from '../../store/write-store.ts'
+import { saveSetting } from '../../store/settings.ts'
+import type { Transactions } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
-
-type MemoryTx = Pick<WriteTx, 'loadSetting' | 'saveSetting'>
 
 const SETTING = 'carrier-memory'
 
 /** Creates the verbs that store facts about the carrier, so that they outlast a restart. Reading throws if the record is damaged. */
-export function createCarrierMemory(store: Transactions<MemoryTx>): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
+export function createCarrierMemory(store: Transactions): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
   return {
     carrierMemory: () =>
       store.transaction(async (tx) => {
         const kept = await tx.loadSetting(SETTING)
         return kept === null ? null : parseMemory(new TextDecoder().decode(kept))
       }),
-    rememberCarrier: (memory) => store.transaction((tx) => tx.saveSetting(SETTING, new TextEncoder().encode(JSON.stringify(memory)))),
+    rememberCarrier: (memory) => store.transaction((tx) => saveSetting(tx, SETTING, new TextEncoder().encode(JSON.stringify(memory)))),
   }
 }
 

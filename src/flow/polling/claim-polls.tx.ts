@@ -3,6 +3,7 @@ import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { pollValue } from '../../domain/polling/cadence.ts'
 import { cadenceFactsOf } from '../../domain/polling/next-poll.ts'
 import type { DueCursor, DuePoll, PollCandidate } from '../../domain/polling/poll.ts'
+import { pollableIdentifiers } from '../../store/history/parcels.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
@@ -14,9 +15,6 @@ const LOOKED_AT_ONCE = 256
 /** A time so late that the carrier may be asked about every identifier. */
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
-type CheckTx = Pick<WriteTx, 'findParcels' | 'pollableFrom' | 'saveParcels'>
-type PickTx = RankTx & Pick<WriteTx, 'pollCandidates'>
-type ClaimTx = CheckTx & PickTx & Pick<WriteTx, 'leasePolls'>
 type ClaimRequest = Parameters<WriteSide['claimDuePolls']>[0]
 
 interface Turn {
@@ -31,13 +29,13 @@ interface Turn {
  * @param random returns a number from 0 (inclusive) to 1 (exclusive).
  */
 export function createClaimDuePolls(
-  ports: SchedulePorts & { readonly store: Transactions<ClaimTx> },
+  ports: SchedulePorts & { readonly store: Transactions },
   options: RecordRules,
   random: () => number,
 ): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
 
-  async function pick(tx: RankTx, nowMs: number, limit: number): Promise<readonly number[]> {
+  async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     const isScarce = longest !== undefined && nowMs - longest.dueAtMs > SCARCE_AFTER_MS
     if (isScarce) return await ranking.best(tx, nowMs, limit)
@@ -49,7 +47,7 @@ export function createClaimDuePolls(
    * Picks a due poll at random, because the most overdue parcels may be the ones whose polls always fail. Leaves out polls that have failed since
    * `sinceMs`, unless all have.
    */
-  async function pickProbe(tx: PickTx, nowMs: number, sinceMs: number): Promise<readonly number[]> {
+  async function pickProbe(tx: WriteTx, nowMs: number, sinceMs: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     if (longest === undefined) return []
     const fromMs = longest.dueAtMs + random() * (nowMs - longest.dueAtMs)
@@ -63,7 +61,7 @@ export function createClaimDuePolls(
     return picked === undefined ? [] : [picked.parcelId]
   }
 
-  async function takeTurn(tx: ClaimTx, { nowMs, probeSinceMs }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
+  async function takeTurn(tx: WriteTx, { nowMs, probeSinceMs }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probeSinceMs !== undefined
       ? pickProbe(tx, nowMs, probeSinceMs)
       : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
@@ -84,7 +82,7 @@ export function createClaimDuePolls(
    * Returns the parcels that are still due. For the others, saves the later time of their polls, or that they are no longer polled. A parcel
    * that was joined to another or deleted meanwhile is not due.
    */
-  async function dueIfPlannedNow(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
+  async function dueIfPlannedNow(tx: WriteTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
     // If the newest entry lies in the future, the clock was put back, and a poll that is planned from that entry would be too late.
@@ -129,26 +127,22 @@ export function createClaimDuePolls(
 }
 
 /** Claims a poll of one parcel, due or not. */
-export function createClaimPoll(
-  store: Transactions<Pick<WriteTx, 'findIdentifiers' | 'leasePolls' | 'pollableIdentifiers'>>,
-): WriteSide['claimPoll'] {
+export function createClaimPoll(store: Transactions): WriteSide['claimPoll'] {
   return ({ identifier, nowMs, leaseMs }) =>
     store.transaction(async (tx) => {
       const [known] = await tx.findIdentifiers([identifier])
       if (known === undefined) return null
       const { parcelId } = known
       tx.leasePolls([parcelId], nowMs + leaseMs)
-      const identifiers = await tx.pollableIdentifiers(parcelId, nowMs)
+      const identifiers = await pollableIdentifiers(tx, parcelId, nowMs)
       // If the carrier did not know any of the identifiers lately, ask about all of them anyway, because an operator has ordered this poll.
-      return { parcelId, identifiers: identifiers.length > 0 ? identifiers : await tx.pollableIdentifiers(parcelId, EVER_MS) }
+      return { parcelId, identifiers: identifiers.length > 0 ? identifiers : await pollableIdentifiers(tx, parcelId, EVER_MS) }
     })
 }
 
-type RankTx = Pick<WriteTx, 'duePolls' | 'findParcels'>
-
 interface PollPriority {
   /** Returns the ids of the most valuable due parcels, the best first. Each call returns other parcels. Empty: nothing is due. */
-  best(tx: RankTx, nowMs: number, limit: number): Promise<readonly number[]>
+  best(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]>
   /** Drops the ranking. Call it when calls are not scarce. */
   forget(): void
 }
@@ -175,7 +169,7 @@ function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<R
   let cursor: DueCursor | null = null
   let lookedAtMs = Number.NEGATIVE_INFINITY
 
-  async function look(tx: RankTx, nowMs: number): Promise<void> {
+  async function look(tx: WriteTx, nowMs: number): Promise<void> {
     const due = await tx.duePolls({ nowMs, limit: WEIGHED_AT_ONCE, after: cursor })
     cursor = due.length < WEIGHED_AT_ONCE ? null : (due.at(-1) ?? null)
     const model = ports.model()

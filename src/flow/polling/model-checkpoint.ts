@@ -22,12 +22,11 @@ import {
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
 import { notAhead } from '../../domain/put-back.ts'
 import { listNewestPushes } from '../../store/ingest/inbox-lists.ts'
-import type { Transactions, WriteTx } from '../../store/write-store.ts'
-import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
+import { saveSetting } from '../../store/settings.ts'
+import type { Transactions } from '../../store/write-store.ts'
+import { recordOperatorEvent } from '../operator-events.tx.ts'
 import type { Part } from '../relay.ts'
 import type { CarrierModel } from './carrier-model.ts'
-
-type SaveTx = OperatorEventTx & Pick<WriteTx, 'saveSetting'>
 
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
@@ -39,7 +38,7 @@ const PUSHES_EVERY_MS = 60_000
 const NEWEST_MAX = 200
 
 export interface ModelCheckpointPorts extends Part<'log', 'error'> {
-  readonly store: Transactions<SaveTx & WriteTx>
+  readonly store: Transactions
   readonly clock: { now(): number }
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
   readonly restoredAtMs?: number | null
@@ -225,18 +224,18 @@ function textOf(kept: unknown): string {
   return kept instanceof Uint8Array ? new TextDecoder().decode(kept) : String(kept)
 }
 
-async function save(store: Transactions<Pick<SaveTx, 'saveSetting'>>, name: string, text: string): Promise<void> {
-  await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
+async function save(store: Transactions, name: string, text: string): Promise<void> {
+  await store.transaction((tx) => saveSetting(tx, name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
 /** Saves the record and the event, if any, in one transaction. With two transactions, a kill in between might lose or repeat the event. */
-async function savePushes(store: Transactions<SaveTx>, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
+async function savePushes(store: Transactions, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
   const lastPushAt = lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString()
   await store.transaction(
     async (tx) => {
       if (news !== null) await recordOperatorEvent(tx, { event: news, lastPushAt }, nowMs)
-      await tx.saveSetting(PUSHES, new TextEncoder().encode(encodePushRecord(record)))
+      await saveSetting(tx, PUSHES, new TextEncoder().encode(encodePushRecord(record)))
     },
     { ofRole: 'poller' },
   )

@@ -4,19 +4,15 @@ import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { LanguageAsked, PollFailure } from '../../domain/polling/poll.ts'
-import type { Transactions, WriteTx } from '../../store/write-store.ts'
+import { markRefused } from '../../store/history/parcels.ts'
+import type { Transactions } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
 import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
-type OutcomeTx = Pick<WriteTx, 'findIdentifiers' | 'findParcel' | 'loadParcel' | 'loadSightings' | 'pollableFrom' | 'saveParcel'> &
-  Pick<WriteTx, 'markLanguageAsked' | 'markNotPollable' | 'releasePoll'>
 type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
 
 /** Saves what polls have shown besides observations (DOMAIN 6). */
-export function createNotePollOutcome(
-  ports: SchedulePorts & { readonly store: Transactions<OutcomeTx> },
-  options: RecordRules,
-): PollOutcomeVerbs {
+export function createNotePollOutcome(ports: SchedulePorts & { readonly store: Transactions }, options: RecordRules): PollOutcomeVerbs {
   const { store, clock } = ports
   return {
     notePollFailure: (failure) =>
@@ -40,7 +36,7 @@ export function createNotePollOutcome(
         const [known] = await tx.findIdentifiers([identifier])
         // If the parcel has no entries, keep polling the identifier, because the carrier may not know a new parcel yet.
         if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
-        await tx.markNotPollable(identifier, clock.now())
+        await markRefused(tx, identifier, clock.now())
       }),
 
     noteLanguageAsked: (asked) =>

@@ -3,8 +3,6 @@ import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
-type RescheduleTx = Pick<WriteTx, 'duePolls' | 'findParcels' | 'pollableFrom' | 'saveParcels'>
-
 /**
  * The limits of polls per transaction, and of transactions per pass of the poller, so that pushes wait only for some milliseconds.
  * Rescheduling a million parcels takes minutes.
@@ -19,14 +17,14 @@ const EVER_MS = Number.MAX_SAFE_INTEGER
  * stopped. After a restart it begins again.
  */
 export function createReschedulePolls(
-  ports: SchedulePorts & { readonly store: Transactions<RescheduleTx> },
+  ports: SchedulePorts & { readonly store: Transactions },
   options: Pick<RecordRules, 'cadence'>,
 ): (nowMs: number) => Promise<void> {
   let wasRelied = ports.model().pushHealth !== 'unknown'
   /** Where to continue; null: there is nothing to visit. */
   let cursor: DueCursor | null = null
 
-  async function rescheduleFrom(tx: RescheduleTx, after: DueCursor): Promise<DueCursor | null> {
+  async function rescheduleFrom(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {
     const due = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
     const plannedAtMs = new Map(due.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
     // `findParcels` leaves out parcels that were joined to others or deleted meanwhile.

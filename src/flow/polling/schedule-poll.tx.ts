@@ -1,7 +1,8 @@
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { CadenceModel, CadencePolicy } from '../../domain/polling/cadence.ts'
 import { scheduleNextPoll } from '../../domain/polling/next-poll.ts'
-import type { WriteTx } from '../../store/write-store.ts'
+import type { Session } from '../../store/engine.ts'
+import { pollableFrom } from '../../store/history/parcels.ts'
 import type { Part } from '../relay.ts'
 
 export interface SchedulePorts extends Part<'clock', 'now'> {
@@ -11,7 +12,7 @@ export interface SchedulePorts extends Part<'clock', 'now'> {
 
 /** Schedules the next poll of a parcel. */
 export async function schedulePoll(
-  tx: Pick<WriteTx, 'pollableFrom'>,
+  tx: Session,
   parcel: ParcelState,
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
@@ -22,7 +23,7 @@ export async function schedulePoll(
 
 /** Schedules the next polls of several parcels, with as many round trips to the database as for one parcel. */
 export async function schedulePolls(
-  tx: Pick<WriteTx, 'pollableFrom'>,
+  tx: Session,
   parcels: readonly ParcelState[],
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
@@ -30,7 +31,7 @@ export async function schedulePolls(
   // Identifiers matter only for parcels that the carrier does not know.
   const unknown = parcels.filter(({ stopped }) => stopped === 'unknown').map(({ parcelId }) => parcelId)
   const nowMs = ports.clock.now()
-  const fromMs = await tx.pollableFrom(unknown)
+  const fromMs = await pollableFrom(tx, unknown)
   const model = ports.model()
   return parcels.map((parcel) => scheduleNextPoll(parcel, fromMs.get(parcel.parcelId) ?? null, model, cadence, nowMs))
 }

@@ -5,33 +5,24 @@ import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
 import { notAhead } from '../../domain/put-back.ts'
+import { listEndedByClock } from '../../store/polling/schedule-shift.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
-import { type AuditTx, audit } from '../audit.tx.ts'
+import { audit } from '../audit.tx.ts'
 import { findTombstones } from '../tombstones.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
-type AddTx = Pick<
-  WriteTx,
-  'createParcels' | 'findIdentifiers' | 'findParcels' | 'findTombstones' | 'pollableFrom' | 'saveIdentifiers' | 'saveParcels'
->
-type WatchTx = AddTx &
-  AuditTx &
-  Pick<
-    WriteTx,
-    'listEndpoints' | 'loadParcel' | 'saveEndpoint' | 'saveParcel' | 'shiftSchedule' | 'listEndedByClock' | 'findParcels' | 'saveParcels'
-  >
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 /** Creates the verbs by which operators decide which parcels are polled, and when (CONTRACT, `/relay/parcels`). */
 export function createWatchParcels(
-  ports: SchedulePorts & { readonly store: Transactions<WatchTx>; readonly tombstoneKey: () => Uint8Array | null },
+  ports: SchedulePorts & { readonly store: Transactions; readonly tombstoneKey: () => Uint8Array | null },
   options: RecordRules,
 ): WatchVerbs {
   const { store } = ports
 
   /** Returns which identifiers belong to erased parcels. Leaves out identifiers that a new parcel has got since. */
-  async function findErased(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<ReadonlySet<string>> {
+  async function findErased(tx: WriteTx, identifiers: readonly string[], nowMs: number): Promise<ReadonlySet<string>> {
     const key = ports.tombstoneKey()
     if (key === null) return new Set()
     const living = new Set((await tx.findIdentifiers(identifiers)).map(({ value }) => value))
@@ -40,7 +31,7 @@ export function createWatchParcels(
   }
 
   /** Each query handles the whole list. One query per identifier would keep the parcels of a long list locked for thousands of round trips. */
-  async function watchAll(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<readonly (WatchResult | null)[]> {
+  async function watchAll(tx: WriteTx, identifiers: readonly string[], nowMs: number): Promise<readonly (WatchResult | null)[]> {
     const values = [...new Set(identifiers)]
     const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))
     const nameless = values.filter((value) => !parcelOf.has(value))
@@ -99,7 +90,7 @@ export function createWatchParcels(
             const beganAtMs = notAhead(state.beganAtMs, request.nowMs)
             await tx.saveEndpoint({ ...state, keys, beganAtMs, health: clampHealthToClock(state.health, request.nowMs) })
           }
-          const ended = await tx.listEndedByClock(request)
+          const ended = await listEndedByClock(tx, request)
           const last = await tx.shiftSchedule(request)
           // Polling ended by the wrong clock, so decide again (DOMAIN 6.1).
           const again = await schedulePolls(tx, await tx.findParcels(ended), ports, options)

@@ -1,55 +1,18 @@
-import type { EndedSession } from '../../domain/admin/ended-session.ts'
-import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
+import type { Job, UnendedJob } from '../../domain/admin/job.ts'
 import type { LeftStore } from '../../domain/admin/left-store.ts'
-import type { ActionPage, ActionQuery, FormerOrder, ListedTarget, OperatorAction } from '../../domain/admin/operator-action.ts'
+import type { ActionPage, ActionQuery, FormerOrder, ListedTarget } from '../../domain/admin/operator-action.ts'
 import type { FilteredCount, InspectedParcel, ParcelFilter, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
-import type { QuarantineCount, Trouble } from '../../domain/admin/problems/trouble.ts'
 import type { RestoreRecord } from '../../domain/admin/restore.ts'
 import type { RetentionState } from '../../domain/admin/retention.ts'
-import type { Tally, TallyAddition, TallyFlush, TallySpan } from '../../domain/admin/tally.ts'
-import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
+import type { Tally, TallySpan } from '../../domain/admin/tally.ts'
+import type { OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { AgedReads, RetentionTx } from './retention/retention-store.ts'
 
 /** The store as admin uses it inside one transaction; see `WriteTx`. */
 export interface AdminTx extends RetentionTx {
-  insertJob(task: JobTask, by: string, nowMs: number): Promise<Job>
   /** The jobs that have not ended, the oldest first. */
   listUnendedJobs(limit: number): Promise<readonly UnendedJob[]>
-  saveJob(job: UnendedJob, nowMs: number): Promise<void>
-  /** Null: there is no such job. */
-  cancelJob(jobId: number, nowMs: number): Promise<Job | null>
-  /** Returns the ended jobs of which operators were not yet notified, and marks them as notified. */
-  takeEndedJobs(): Promise<readonly Job[]>
-  addOperatorEvent(event: OperatorEvent, nowMs: number): void
-  /** Adds to the audit trail. */
-  addAction(action: OperatorAction): void
-  /** Removes what is kept to answer forms that are sent again. */
-  forgetForms(): void
-  endSession(ended: EndedSession): Promise<void>
-  /** Stores that a trouble has begun; false: the trouble is stored already. */
-  beginTrouble(subject: string, nowMs: number): Promise<boolean>
-  /** Ends a trouble. Returns when it began; null: there was no such trouble. */
-  endTrouble(subject: string): Promise<number | null>
-  /** The troubles whose subjects begin with `prefix`. */
-  listTroubles(prefix: string): Promise<readonly Trouble[]>
-  saveTrouble(trouble: Trouble): Promise<void>
-  /** Counts quarantined pushes without waiting for other transactions that do the same. */
-  countQuarantine(reason: string, count: number, nowMs: number): void
-  /** Returns and deletes the oldest counts that `countQuarantine` has stored. */
-  takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
-  addTallies(additions: readonly TallyAddition[]): void
-  /** False: an earlier transaction has noted the same flush. */
-  noteFlush(flush: TallyFlush): Promise<boolean>
-  /** Skips the `newer` newest hours or days that have counts. Returns the start of the next older one; null: there is none. */
-  findCounted(span: TallySpan, newer: number): Promise<number | null>
-  /** Deletes up to `limit` tallies. Returns how many. */
-  pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
-  /** Deletes up to `limit` operator events and actions. Returns how many. */
-  pruneOperations(beforeMs: number, limit: number): Promise<number>
   loadSetting(name: string): Promise<Uint8Array | null>
-  /** Stores a value, unless the name already has one. Returns the stored value. */
-  makeSetting(name: string, value: Uint8Array): Promise<Uint8Array>
-  saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
 /** The reads of admin; see `ReadSide`. */

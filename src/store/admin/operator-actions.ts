@@ -42,7 +42,7 @@ const removeUpTo = statement<{ atMs: number; id: number }>()((db, p) =>
 )
 
 /** If a form gave the order, and has given an order before, the transaction fails. */
-export function insertAction(session: Session, { atMs, by, action, target, detail, shown = null }: OperatorAction): void {
+export function addAction(session: Session, { atMs, by, action, target, detail, shown = null }: OperatorAction): void {
   if (by.form !== undefined) session.enqueueWrite(forget, { beforeMs: atMs - SHOWN_AGAIN_MS })
   session.enqueueWrite(insert, {
     atMs,

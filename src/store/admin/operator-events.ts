@@ -38,7 +38,7 @@ const removeUpTo = statement<{ atMs: number; id: number }>()((db, p) =>
   db.deleteFrom('operator_event').where('at_ms', '<=', p.atMs).where(sql<boolean>`(at_ms, id) <= (${p.atMs}, ${p.id})`),
 )
 
-export function insertOperatorEvent(session: Session, { event, ...detail }: OperatorEvent, atMs: number): void {
+export function addOperatorEvent(session: Session, { event, ...detail }: OperatorEvent, atMs: number): void {
   session.enqueueWrite(insert, { atMs, event, detail: JSON.stringify(detail) })
 }
 

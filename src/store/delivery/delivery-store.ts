@@ -11,7 +11,6 @@ import type {
   ClaimRef,
   ComposedDelivery,
   NextDeliveries,
-  NextDelivery,
   NextRequest,
   ProbeRequest,
   QueuedFeed,
@@ -21,7 +20,7 @@ import type { DamagedEndpoint } from '../../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, EndpointBacklog, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { EventValue } from '../../domain/delivery/event-values.ts'
-import type { FailureGroup, FailureNote } from '../../domain/delivery/failure-group.ts'
+import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { FeedEntries, FeedEntriesRequest, FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 
@@ -36,16 +35,10 @@ export interface DeliveryTx {
   nothingSince(sequence: number): void
   /** The first sequence after this transaction. It may be a placeholder, so use it only in an endpoint that the transaction saves. */
   sequenceToCome(): Promise<number>
-  /** When an event of the feed was recorded, or the event next to it whose time is known, epoch milliseconds; null: no time is known. */
-  recordedAt(sequence: number): Promise<number | null>
   /** Reads events of the feed, with the payloads that endpoints get. */
   readFeedEntries(request: FeedEntriesRequest): Promise<FeedEntries>
   /** All endpoints that are not removed. */
   listEndpoints(): Promise<readonly EndpointState[]>
-  /** The endpoints that `listEndpoints` leaves out, because their rows are damaged. */
-  listDamagedEndpoints(): Promise<readonly DamagedEndpoint[]>
-  /** Reserves an id for a new endpoint. */
-  reserveEndpoint(nowMs: number): Promise<string>
   /** Saves an endpoint, or adds it if its id is '' or reserved. Returns the id. */
   saveEndpoint(state: EndpointState): Promise<string>
   /** Saves only the health of an endpoint. Use it if the transaction changes nothing else about the endpoint. */
@@ -63,45 +56,20 @@ export interface DeliveryTx {
   queueFeed(events: QueuedFeed): Promise<void>
   /** Saves how far the feed is queued for an endpoint. Returns true if the endpoint has caught up; false: it has not, or this is not known yet. */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
-  /** Returns which of these deliveries no longer exist, because their parcels were erased. */
-  findGone(deliveryIds: readonly number[]): Promise<readonly number[]>
-  /**
-   * Returns which of these claimed deliveries must not be sent. Each of them has ended, was skipped, shares its parcel with another claim, or
-   * comes after another delivery because parcels were joined.
-   */
-  findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one for each parcel. */
   findNextDeliveries(request: NextRequest): Promise<NextDeliveries>
-  /**
-   * The next probe of a failing endpoint: a delivery that was never attempted or, if there is none, the delivery whose last attempt was
-   * longest ago. Null: nothing waits.
-   */
-  findProbe(request: ProbeRequest): Promise<NextDelivery | null>
-  /** Puts a waiting delivery before all others of its endpoint, and returns its state; null: there is no such delivery. */
-  hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
-  /** Marks a waiting delivery as skipped, so that it is no longer claimed. `ended`: it has ended already. Null: there is no such delivery. */
-  skipDelivery(deliveryId: number): Promise<'done' | 'ended' | null>
-  unskipDelivery(deliveryId: number): void
   /**
    * The waiting deliveries that are marked as skipped, of these endpoints and of endpoints to which no replica delivers. Null: of all endpoints.
    * The caller ends them by `saveSettlements`, except those that are being sent.
    */
   findSkipped(endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]>
-  /** Whether a delivery of a parcel that is not in `parcelIds` waits for an endpoint. */
-  waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
-  /** Counts the deliveries that wait for an endpoint, and stops at `limit`. */
-  countWaiting(endpointId: string, limit: number): Promise<number>
   /** See `DeliveryWrites`. */
   replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
-  /** Marks up to `limit` deliveries of removed endpoints as cancelled. `isDone`: none is left. */
-  cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /**
    * Saves attempts and the new states of their deliveries. Ends the deliveries in `skipped` that are still marked as skipped. When a
    * delivery ends, the next one of its parcel may be sent. A marked delivery in both lists ends as skipped, unless it was accepted.
    */
   saveSettlements(settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void
-  /** Adds failures to the groups of their endpoints. */
-  noteFailures(failures: readonly FailureNote[], nowMs: number): void
 }
 
 /** The reads of delivery; see `ReadSide`. */

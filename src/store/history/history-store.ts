@@ -10,8 +10,6 @@ import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts
 export interface HistoryTx extends RebuildTx {
   /** Returns the identifiers among `values` that belong to parcels. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
-  /** Like `findIdentifiers`, but other transactions may change them meanwhile. */
-  lookUpIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
   /** Adds parcels about which nothing is known yet. */
   createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>
@@ -25,8 +23,6 @@ export interface HistoryTx extends RebuildTx {
   saveParcels(states: readonly ParcelState[]): void
   /** All sightings of parcels, by parcel. A parcel without sightings may be absent. */
   loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
-  /** The tombstones with these marks. A mark is the keyed digest of an erased identifier. */
-  findTombstones(marks: readonly string[]): Promise<readonly MarkedTombstone[]>
   /** Saves tombstones. A tombstone replaces an earlier one with the same mark. */
   addTombstones(tombstones: readonly MarkedTombstone[]): void
   /** Begins a batch of `size` observations that name these identifiers. */

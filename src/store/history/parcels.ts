@@ -125,7 +125,7 @@ export async function findIdentifier(session: Session, value: string): Promise<I
 }
 
 /** Finds identifiers by their values, in no particular order. An unknown identifier is absent. */
-export async function findIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
+export async function lookUpIdentifiers(session: Session, values: readonly string[]): Promise<readonly IdentifierState[]> {
   return (await session.all(selectIdentifiers, { values })).map(decodeIdentifier)
 }
 

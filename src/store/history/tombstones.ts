@@ -22,7 +22,7 @@ export async function hasTombstones(session: Session): Promise<boolean> {
   return (await session.all(first, {})).length > 0
 }
 
-export async function findTombstones(session: Session, marks: readonly string[]): Promise<readonly MarkedTombstone[]> {
+export async function findByMarks(session: Session, marks: readonly string[]): Promise<readonly MarkedTombstone[]> {
   return marks.length === 0 ? [] : (await session.all(find, { marks })).map(decodeTombstone)
 }
 

@@ -1,4 +1,4 @@
-import type { DueCursor, ExpectedPush, PollCandidate } from '../../domain/polling/poll.ts'
+import type { DueCursor, PollCandidate } from '../../domain/polling/poll.ts'
 
 /** The reads of polling; see `ReadSide`. */
 export interface PollingReads {
@@ -20,13 +20,6 @@ export interface ScheduleShift {
 
 /** The store as polling uses it inside one transaction; see `WriteTx`. */
 export interface PollingTx {
-  /** The identifiers of a parcel that may be polled now, in the order in which to try them (DOMAIN 6.3). */
-  pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
-  /** The times from which the carrier may be asked about these parcels, epoch milliseconds. Parcels without identifiers are left out. */
-  pollableFrom(parcelIds: readonly number[]): Promise<ReadonlyMap<number, number>>
-  /** Expected pushes whose grace period is over. */
-  duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
-  dropExpectedPushes(entries: readonly number[]): void
   /** Parcels whose poll is due and not leased, the most overdue first. `after`: the last parcel of the page before. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
   /** Returns which of these parcels are due and not leased, in the given order, with everything that a poll needs. */
@@ -35,15 +28,8 @@ export interface PollingTx {
   leasePolls(parcelIds: readonly number[], untilMs: number): void
   /** Ends the lease of a parcel, because its poll is over. */
   releasePoll(parcelId: number): void
-  /**
-   * The parcels of `shiftSchedule` whose polling may have ended only because the clock was ahead: those that are stale or delivered, and those
-   * that are unknown since a poll in the future. Call it before `shiftSchedule`.
-   */
-  listEndedByClock(request: ScheduleShift): Promise<readonly number[]>
   /** See `PollingWrites` in `flow/polling/ports.ts`. */
   shiftSchedule(request: ScheduleShift): Promise<number | null>
-  /** Saves that the carrier does not know an identifier. */
-  markNotPollable(identifier: string, nowMs: number): Promise<void>
   /** Saves the sequence up to which a language was fetched, unless a higher sequence is already saved. */
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
 }

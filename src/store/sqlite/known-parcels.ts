@@ -6,11 +6,11 @@ import { createParcelStatuses } from '../history/parcel-statuses.ts'
 import {
   createParcel,
   findIdentifier,
-  findIdentifiers,
   findParcel,
   findParcels,
   insertParcel,
   lastParcelId,
+  lookUpIdentifiers,
   saveIdentifier,
   saveParcel,
 } from '../history/parcels.ts'
@@ -130,7 +130,7 @@ function createKnownIdentifiers(session: Session) {
       if (known === undefined) unknown.push(value)
       else found.set(value, known)
     }
-    for (const known of unknown.length === 0 ? [] : await findIdentifiers(session, unknown)) {
+    for (const known of unknown.length === 0 ? [] : await lookUpIdentifiers(session, unknown)) {
       identifiers.set(known.value, known)
       found.set(known.value, known)
     }

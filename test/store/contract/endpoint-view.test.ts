@@ -3,6 +3,7 @@ import type { FailureNote } from '../../../src/domain/delivery/failure-group.ts'
 import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS } from '../../../src/domain/delivery/failure-group.ts'
 import { viewEndpoint } from '../../../src/flow/delivery/endpoint-view.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { noteFailures } from '../../../src/store/delivery/failures.ts'
 import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
 import { endpointNamed } from '../../support/delivery/unnamed.ts'
 import { NOON } from '../../support/runner/constants.ts'
@@ -11,7 +12,7 @@ import { openStore } from '../../support/store/write-side.ts'
 
 async function openFailures(engine: Engine) {
   const { store, reads } = await openBareStore(engine)
-  const note = (failures: readonly FailureNote[], nowMs = NOON) => store.transaction(async (tx) => tx.noteFailures(failures, nowMs))
+  const note = (failures: readonly FailureNote[], nowMs = NOON) => store.transaction(async (tx) => noteFailures(tx, failures, nowMs))
   const listed = async (sinceMs = 0) =>
     (await reads.listFailures({ endpointId: '1', sinceMs })).map(({ status, count, firstAtMs, lastAtMs }) => [
       status,

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { JobTask } from '../../../src/domain/admin/job.ts'
+import { insertJob } from '../../../src/store/admin/jobs.ts'
 import { escapeNul, unescapeNul } from '../../../src/store/postgres/nul-escape.ts'
+import { saveSetting } from '../../../src/store/settings.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { engines, openBareStore } from '../../support/store/engines.ts'
 
@@ -13,9 +15,9 @@ describe.each(engines)('texts on $name', (engine) => {
   test('B6: any text is returned as stored, but half a surrogate pair becomes U+FFFD', async () => {
     const { store, reads } = await openBareStore(engine)
     for (const text of [...TEXTS, HALVES]) {
-      const { jobId } = await store.transaction((tx) => tx.insertJob(TASK, text, NOON))
+      const { jobId } = await store.transaction((tx) => insertJob(tx, TASK, text, NOON))
       expect((await reads.findJob(jobId))?.by).toBe(text === HALVES ? 'a\ufffdb\ufffd' : text)
-      await store.transaction((tx) => tx.saveSetting(text, Buffer.from('kept')))
+      await store.transaction((tx) => saveSetting(tx, text, Buffer.from('kept')))
       expect(String(await store.transaction((tx) => tx.loadSetting(text)))).toBe('kept')
     }
   })

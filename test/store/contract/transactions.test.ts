@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { reserveEndpoint } from '../../../src/store/delivery/endpoints.ts'
+import { saveSetting } from '../../../src/store/settings.ts'
 import type { WriteTx } from '../../../src/store/write-store.ts'
 import { engines, openBareStore } from '../../support/store/engines.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
@@ -12,7 +14,7 @@ const sequencesIn = async (place: string) =>
 describe.each(engines)('transactions on $name', (engine) => {
   test('the changes of a transaction are still stored when the store is opened again', async () => {
     const { place, store } = await openBareStore(engine)
-    await store.transaction((tx) => tx.saveSetting('a', bytes('1')))
+    await store.transaction((tx) => saveSetting(tx, 'a', bytes('1')))
     await store.close()
     const again = await engine.openWriteStore(place)
     expect(await again.transaction((tx) => tx.loadSetting('a'))).toEqual(bytes('1'))
@@ -22,7 +24,7 @@ describe.each(engines)('transactions on $name', (engine) => {
   test('a transaction that rejects changes nothing, and the next one works', async () => {
     const { store } = await openBareStore(engine)
     const failing = store.transaction(async (tx) => {
-      await tx.saveSetting('a', bytes('1'))
+      await saveSetting(tx, 'a', bytes('1'))
       throw new Error('planned')
     })
     await expect(failing).rejects.toThrow('planned')
@@ -32,14 +34,14 @@ describe.each(engines)('transactions on $name', (engine) => {
   test('transactions begun at the same time lose no update of one another', async () => {
     const { store } = await openBareStore(engine)
     const increment = (tx: WriteTx) =>
-      tx.loadSetting('n').then((value) => tx.saveSetting('n', bytes(String(Number(String(value ?? '0')) + 1))))
+      tx.loadSetting('n').then((value) => saveSetting(tx, 'n', bytes(String(Number(String(value ?? '0')) + 1))))
     await Promise.all(Array.from({ length: 50 }, () => store.transaction(increment)))
     expect(String(await store.transaction((tx) => tx.loadSetting('n')))).toBe('50')
   })
 
   test('sequences taken at the same time are all different, and one taken later is higher', async () => {
     const { place, store } = await openBareStore(engine)
-    const endpointId = await store.transaction((tx) => tx.reserveEndpoint(0))
+    const endpointId = await store.transaction((tx) => reserveEndpoint(tx, 0))
     await Promise.all(Array.from({ length: 50 }, () => store.transaction((tx) => queueOne(tx, endpointId))))
     const given = await sequencesIn(place)
     expect(new Set(given).size).toBe(50)
@@ -49,7 +51,7 @@ describe.each(engines)('transactions on $name', (engine) => {
 
   test('no sequence is given twice, even after a restart', async () => {
     const { place, store } = await openBareStore(engine)
-    const endpointId = await store.transaction((tx) => tx.reserveEndpoint(0))
+    const endpointId = await store.transaction((tx) => reserveEndpoint(tx, 0))
     await store.transaction((tx) => queueOne(tx, endpointId))
     await store.close()
     const again = await engine.openWriteStore(place)

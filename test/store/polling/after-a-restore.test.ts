@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { saveSetting } from '../../../src/store/settings.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { engines, newPlace } from '../../support/store/engines.ts'
 import { storedNumber } from '../../support/store/stored-rows.ts'
@@ -14,7 +15,7 @@ describe.each(engines)('after a restore on $name', (engine) => {
     const place = await newPlace(engine)
     const eventAtMs = NOON - 60_000
     const bare = await engine.openWriteStore(place)
-    await bare.transaction((tx) => tx.saveSetting('restores', Buffer.from(restoredAt(eventAtMs + sinceMs))))
+    await bare.transaction((tx) => saveSetting(tx, 'restores', Buffer.from(restoredAt(eventAtMs + sinceMs))))
     await bare.close()
     const { poll } = await openStore(NOON - 120_000, engine, place)
     await poll({ statuses: [{ eventTimestamp: new Date(NOON - 300_000).toISOString() }] })
@@ -26,7 +27,7 @@ describe.each(engines)('after a restore on $name', (engine) => {
   test('operators get one event about a restore', async () => {
     const place = await newPlace(engine)
     const bare = await engine.openWriteStore(place)
-    await bare.transaction((tx) => tx.saveSetting('restores', Buffer.from(restoredAt(NOON))))
+    await bare.transaction((tx) => saveSetting(tx, 'restores', Buffer.from(restoredAt(NOON))))
     await bare.close()
     const { writes, reads } = await openStore(NOON, engine, place)
     expect([await writes.tellRestores({ nowMs: NOON }), await writes.tellRestores({ nowMs: NOON })]).toEqual([1, 0])

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { CarrierMemory } from '../../../src/domain/polling/carrier-memory.ts'
 import { createCarrierMemory } from '../../../src/flow/polling/carrier-memory.tx.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { saveSetting } from '../../../src/store/settings.ts'
 import { engines, openBareStore } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
@@ -10,7 +11,7 @@ const AT_MS = Date.UTC(2026, 2, 1, 8)
 /** Stores this text as the memory of the carrier, and reads it. */
 async function read(engine: Engine, text: string): Promise<CarrierMemory | null> {
   const { store } = await openBareStore(engine)
-  await store.transaction((tx) => tx.saveSetting('carrier-memory', new TextEncoder().encode(text)))
+  await store.transaction((tx) => saveSetting(tx, 'carrier-memory', new TextEncoder().encode(text)))
   return await createCarrierMemory(store).carrierMemory()
 }
 

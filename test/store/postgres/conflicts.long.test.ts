@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { isStorageFailure } from '../../../src/domain/errors.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { saveSetting } from '../../../src/store/settings.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'
@@ -16,7 +17,7 @@ test('a transaction that conflicts with another is repeated until it succeeds', 
   await store.transaction(async (tx) => {
     tries += 1
     if (tries < 4) throw Object.assign(new Error('planned'), { code: '40001' })
-    await tx.saveSetting('x', Buffer.from('y'))
+    await saveSetting(tx, 'x', Buffer.from('y'))
   })
   expect(tries).toBe(4)
   expect(await store.transaction((tx) => tx.loadSetting('x'))).toEqual(Buffer.from('y'))

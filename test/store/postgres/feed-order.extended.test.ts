@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { saveSetting } from '../../../src/store/settings.ts'
 import { createDatabase, startOwnServer } from '../../support/store/postgres-database.ts'
 
 async function connect(url: string): Promise<pg.Client> {
@@ -54,7 +55,7 @@ test('a client that stops in a transaction loses the transaction and its locks i
             .rowCount,
       )
       .toBe(0)
-    await tx.saveSetting('stopped', Buffer.from('x'))
+    await saveSetting(tx, 'stopped', Buffer.from('x'))
   })
   const outcome = stopped.then(
     () => 'committed',

@@ -5,6 +5,7 @@ import { SERVER_USER } from '../../../src/cli/demo/postgres/programs.ts'
 import { createLostCommits } from '../../../src/store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { saveSetting } from '../../../src/store/settings.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { type ForgetfulServer, startForgetful } from '../../support/store/forgetful-server.ts'
@@ -84,7 +85,7 @@ async function joinOn(place: string) {
   await join()
   const write = async () => {
     try {
-      await store.transaction(async (tx) => tx.saveSetting('held', Buffer.from('x')), { ofRole: 'any' })
+      await store.transaction(async (tx) => saveSetting(tx, 'held', Buffer.from('x')), { ofRole: 'any' })
       return 'written'
     } catch (error) {
       if (error instanceof Error && error.message.startsWith('the server has lost commits')) return 'refused'

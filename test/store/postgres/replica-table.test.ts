@@ -2,8 +2,10 @@ import pg from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { dispatcherOf, type Role, shareRoles } from '../../../src/domain/admin/replica.ts'
 import { StorageFailure } from '../../../src/domain/errors.ts'
+import { reserveEndpoint } from '../../../src/store/delivery/endpoints.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { saveSetting } from '../../../src/store/settings.ts'
 import type { TransactionKind } from '../../../src/store/write-store.ts'
 import { onlyLong } from '../../support/runner/long-form.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
@@ -153,7 +155,7 @@ test('a transaction for a role writes nothing if its replica was declared dead',
   const table = openTable()
   const { id } = await join(table)
   const store = await openStore(url, () => id)
-  const write = (name: string, kind: TransactionKind) => store.transaction(async (tx) => tx.saveSetting(name, Buffer.from('x')), kind)
+  const write = (name: string, kind: TransactionKind) => store.transaction(async (tx) => saveSetting(tx, name, Buffer.from('x')), kind)
   await write('before', { ofRole: 'any' })
   await table.remove(id)
   await expect(write('after', { ofRole: 'any' })).rejects.toThrow(StorageFailure)
@@ -170,7 +172,7 @@ test('a live replica writes nothing for a role that it does not hold', async () 
   const { id } = await join(table)
   await table.changeRoles(id, take(JANITOR))
   const store = await openStore(url, () => id)
-  const write = (ofRole: 'poller' | 'janitor') => store.transaction(async (tx) => tx.saveSetting(ofRole, Buffer.from('x')), { ofRole })
+  const write = (ofRole: 'poller' | 'janitor') => store.transaction(async (tx) => saveSetting(tx, ofRole, Buffer.from('x')), { ofRole })
   await write('janitor')
   await expect(write('poller')).rejects.toThrow(StorageFailure)
 })
@@ -186,14 +188,14 @@ test('a replica that joined again writes only under its new number', async () =>
   const late = store.transaction(
     async (tx) => {
       await begun.promise
-      await tx.saveSetting('late', Buffer.from('x'))
+      await saveSetting(tx, 'late', Buffer.from('x'))
     },
     { ofRole: 'any' },
   )
   current = (await join(table)).id
   begun.resolve()
   await expect(late).rejects.toThrow(StorageFailure)
-  await store.transaction(async (tx) => tx.saveSetting('new', Buffer.from('x')), { ofRole: 'any' })
+  await store.transaction(async (tx) => saveSetting(tx, 'new', Buffer.from('x')), { ofRole: 'any' })
 })
 
 /** Opens a transaction for a role, which stays open until the test calls `letGo`. */
@@ -205,7 +207,7 @@ async function holdTransaction(url: string, id: number) {
       await tx.listEndpoints()
       inside.resolve()
       await letGo.promise
-      await tx.saveSetting('fenced', Buffer.from('x'))
+      await saveSetting(tx, 'fenced', Buffer.from('x'))
     },
     { ofRole: 'any' },
   )
@@ -309,7 +311,7 @@ test('the counters that other replicas watch do not rise before the commit', asy
   const inside = Promise.withResolvers<void>()
   const done = store.transaction(
     async (tx) => {
-      await tx.queueComposed({ endpointId: await tx.reserveEndpoint(0), parcelId: 0, body: Buffer.from('{}'), nowMs: 0 })
+      await tx.queueComposed({ endpointId: await reserveEndpoint(tx, 0), parcelId: 0, body: Buffer.from('{}'), nowMs: 0 })
       inside.resolve()
       await letGo.promise
     },

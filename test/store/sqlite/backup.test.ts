@@ -4,6 +4,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { scheduledName } from '../../../src/domain/admin/backup.ts'
 import type { BackupOrder } from '../../../src/store/admin/backup-ports.ts'
+import { saveSetting } from '../../../src/store/settings.ts'
 import { listBackups } from '../../../src/store/sqlite/backups/backup-folder.ts'
 import { createStoreCopier } from '../../../src/store/sqlite/backups/copy-store.ts'
 import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
@@ -213,7 +214,7 @@ test('a backup that is abandoned between its steps leaves nothing', async () => 
 
 test('an open store copies itself with everything committed', async () => {
   const { place, store } = await openBareStore(sqlite)
-  await store.transaction((tx) => tx.saveSetting('a', Buffer.from('1')))
+  await store.transaction((tx) => saveSetting(tx, 'a', Buffer.from('1')))
   await store.copier?.copy(`${place}.backup`)
   const copy = open(`${place}.backup`)
   expect(copy.prepare("select value from setting where name = 'a'").pluck().get()).toEqual(Buffer.from('1'))

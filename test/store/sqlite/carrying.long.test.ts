@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { saveSetting } from '../../../src/store/settings.ts'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { createSqliteWriteStore } from '../../../src/store/sqlite/write-store.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
@@ -22,7 +23,7 @@ async function openFilled() {
   let written = 0
   const write = (pages: number) =>
     store.transaction(async (tx) => {
-      for (let page = 0; page < pages; page++) await tx.saveSetting(`page ${written++}`, PAGE)
+      for (let page = 0; page < pages; page++) await saveSetting(tx, `page ${written++}`, PAGE)
     })
   const state = () => look.prepare<[], { log: number; checkpointed: number }>('PRAGMA wal_checkpoint(NOOP)').get()
   return { path, look, store, write, state }

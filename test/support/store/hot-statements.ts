@@ -1,9 +1,19 @@
+import { takeEndedJobs } from '../../../src/store/admin/jobs.ts'
+import { addOperatorEvent } from '../../../src/store/admin/operator-events.ts'
+import { pruneOperations } from '../../../src/store/admin/retention/remove-aged.ts'
+import { addTallies, findCounted, noteFlush, pruneTallies } from '../../../src/store/admin/tallies.ts'
+import { endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../../src/store/admin/troubles.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { countWaiting } from '../../../src/store/delivery/endpoint-backlogs.ts'
+import { recordedAt } from '../../../src/store/delivery/feed.ts'
+import { findProbe, hastenDelivery, waitsForOthers } from '../../../src/store/delivery/next-deliveries.ts'
+import { skipDelivery, unskipDelivery } from '../../../src/store/delivery/skips.ts'
 import type { Session } from '../../../src/store/engine.ts'
 import { dismissHeld, dismissPush, listHeld } from '../../../src/store/ingest/held-pushes.ts'
 import { listNewestPushes } from '../../../src/store/ingest/inbox-lists.ts'
 import { addRefusal } from '../../../src/store/ingest/refusals.ts'
 import { listRefused, removeRefused, saveRefused } from '../../../src/store/ingest/refused-pushes.ts'
+import { listEndedByClock } from '../../../src/store/polling/schedule-shift.ts'
 import { createParcelVersions } from '../../../src/store/postgres/history/parcel-versions.ts'
 import { createPostgresReader, createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { compileForPostgres } from '../../../src/store/postgres/postgres-dialect.ts'
@@ -52,14 +62,14 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await store.transaction(async (tx) => {
     const look = { endpointId: '2', underWay: [7], limit: 5, nowMs: NOW }
     await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
-    await tx.findProbe({ ...look, exceptParcelIds: [7], beforeRound: 3 })
-    await tx.countWaiting('2', 10_000)
-    await tx.waitsForOthers('2', [7])
-    await tx.hastenDelivery(1)
-    await tx.skipDelivery(1)
+    await findProbe(tx, { ...look, exceptParcelIds: [7], beforeRound: 3 })
+    await countWaiting(tx, '2', 10_000)
+    await waitsForOthers(tx, '2', [7])
+    await hastenDelivery(tx, 1)
+    await skipDelivery(tx, 1)
     const skipped = await tx.findSkipped(null)
     await tx.findSkipped(['2'])
-    tx.unskipDelivery(1)
+    unskipDelivery(tx, 1)
     tx.saveSettlements([], skipped.length > 0 ? skipped : [{ deliveryId: 1, endpointId: '2' }], NOW)
     const due = await tx.duePolls({ nowMs: NOW, limit: 5, after: null })
     await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
@@ -71,7 +81,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     for (const spell of await listRefused(tx)) removeRefused(tx, spell)
     const delivery = { endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, toldIn: 999_999, nowMs: NOW }
     await tx.queueFeed({ composed: [], deliveries: [delivery] })
-    await tx.recordedAt(999_998)
+    await recordedAt(tx, 999_998)
     const rebuildable = (await tx.listRebuildable({ after: 0, limit: 50 })).map(({ parcelId }) => parcelId)
     await tx.listStoredPushes(rebuildable)
     await tx.pagePushes({ parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
@@ -83,21 +93,21 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     }
   })
   await store.transaction(async (tx) => {
-    for (const job of await tx.takeEndedJobs()) tx.addOperatorEvent({ event: 'credentials_refused' }, job.createdAtMs)
-    await tx.takeQuarantineCounts(5)
+    for (const job of await takeEndedJobs(tx)) addOperatorEvent(tx, { event: 'credentials_refused' }, job.createdAtMs)
+    await takeQuarantineCounts(tx, 5)
     await listNewestPushes(tx, 5)
-    for (const trouble of await tx.listTroubles('credentials')) await tx.saveTrouble(trouble)
-    await tx.endTrouble('credentials')
+    for (const trouble of await listTroubles(tx, 'credentials')) await saveTrouble(tx, trouble)
+    await endTrouble(tx, 'credentials')
     const additions = [
       { kind: 'pushes', fromMs: NOW, counts: { recorded: 1 } },
       { kind: 'disk', fromMs: NOW, counts: { free: 1 } },
     ] as const
-    if (await tx.noteFlush({ by: 'relay', number: 1, additions })) tx.addTallies(additions)
-    await tx.findCounted('hour', 191)
-    await tx.pruneTallies('hour', NOW, 5)
-    await tx.pruneTallies('day', NOW + 1, 5)
-    await tx.pruneOperations(NOW + 1, 1)
-    await tx.pruneOperations(NOW + 1, 500)
+    if (await noteFlush(tx, { by: 'relay', number: 1, additions })) addTallies(tx, additions)
+    await findCounted(tx, 'hour', 191)
+    await pruneTallies(tx, 'hour', NOW, 5)
+    await pruneTallies(tx, 'day', NOW + 1, 5)
+    await pruneOperations(tx, NOW + 1, 1)
+    await pruneOperations(tx, NOW + 1, 500)
   })
   await store.transaction(async (tx) => {
     const page = { beforeMs: NOW, after: { atMs: 1, id: 1 }, limit: 5 }
@@ -120,7 +130,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.deliveredParcels(ids)
     await tx.replayablePushes([1, 2])
     await tx.clockRecord()
-    await tx.listEndedByClock({ byMs: 1, sinceMs: 0, nowMs: NOW, afterParcelId: 0, limit: 5 })
+    await listEndedByClock(tx, { byMs: 1, sinceMs: 0, nowMs: NOW, afterParcelId: 0, limit: 5 })
     await tx.holdParcels(ids)
     await tx.retireParcels(ids, 500)
     const texts = await tx.unusedTexts({ after: 0, limit: 5 })

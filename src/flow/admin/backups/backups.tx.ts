@@ -9,16 +9,15 @@ import {
 import { UNENDED_MAX } from '../../../domain/admin/job.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { StoreCopier } from '../../../store/admin/backup-ports.ts'
+import { saveJob } from '../../../store/admin/jobs.ts'
+import { beginTrouble, endTrouble } from '../../../store/admin/troubles.ts'
+import { saveSetting } from '../../../store/settings.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
-import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
+import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { BackupEnd } from '../ports.ts'
 
 export type Backups = Pick<WriteSide, 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'>
-
-type JobsTx = Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
-type TellTx = OperatorEventTx & Pick<WriteTx, 'beginTrouble' | 'endTrouble'>
-type BackupTx = JobsTx & TellTx & Pick<WriteTx, 'feedSpan' | 'loadSetting' | 'saveSetting'>
 
 /** The subject under which the store records since when backups fail. */
 const SUBJECT = 'backup'
@@ -30,7 +29,7 @@ export const ON_A_SERVER =
   'After a restore or a point-in-time recovery, run "parcel-relay restore --mark" before a relay starts on it.'
 
 /** Creates the functions that copy the store and save the results of backups. */
-export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier | undefined): Backups {
+export function createBackups(store: Transactions, copier: StoreCopier | undefined): Backups {
   return {
     async copyStore({ file }) {
       if (copier === undefined) throw new AppError('not_backed_up', ON_A_SERVER)
@@ -44,7 +43,7 @@ export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier
     endBackup: (end) =>
       store.transaction(async (tx) => {
         const state = stateAfterBackup(await loadState(tx), end)
-        await tx.saveSetting(BACKUP_STATE, new TextEncoder().encode(JSON.stringify(state)))
+        await saveSetting(tx, BACKUP_STATE, new TextEncoder().encode(JSON.stringify(state)))
         if (end.jobId !== null) await endJob(tx, end.jobId, end)
         return await tell(tx, end)
       }),
@@ -56,25 +55,25 @@ export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier
   }
 }
 
-async function loadState(tx: Pick<BackupTx, 'loadSetting'>): Promise<BackupState> {
+async function loadState(tx: WriteTx): Promise<BackupState> {
   const kept = await tx.loadSetting(BACKUP_STATE)
   return kept === null ? NO_BACKUPS : parseBackupState(new TextDecoder().decode(kept))
 }
 
 /** Ends the job of a backup. If an operator has cancelled the job, it stays cancelled. */
-async function endJob(tx: JobsTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
+async function endJob(tx: WriteTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
   const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
   if (job === undefined) return
-  await tx.saveJob({ ...job, state: made === null ? 'failed' : 'done', failure, endedAtMs: nowMs }, nowMs)
+  await saveJob(tx, { ...job, state: made === null ? 'failed' : 'done', failure, endedAtMs: nowMs }, nowMs)
 }
 
-async function tell(tx: TellTx, { made, failure, name, nowMs, isPosted }: Parameters<Backups['endBackup']>[0]): Promise<boolean> {
+async function tell(tx: WriteTx, { made, failure, name, nowMs, isPosted }: Parameters<Backups['endBackup']>[0]): Promise<boolean> {
   if (failure !== null) {
-    const hasBegun = await tx.beginTrouble(SUBJECT, nowMs)
+    const hasBegun = await beginTrouble(tx, SUBJECT, nowMs)
     if (hasBegun) await recordOperatorEvent(tx, { event: 'backup_failed', backup: name, reason: failure }, nowMs, isPosted)
     return hasBegun
   }
-  const sinceMs = made === null ? null : await tx.endTrouble(SUBJECT)
+  const sinceMs = made === null ? null : await endTrouble(tx, SUBJECT)
   if (sinceMs === null) return false
   await recordOperatorEvent(tx, { event: 'backup_recovered', backup: name, since: new Date(sinceMs).toISOString() }, nowMs)
   return true

@@ -1,4 +1,5 @@
 import { parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
+import { saveSetting } from '../../../store/settings.ts'
 import type { WriteStore, WriteTx } from '../../../store/write-store.ts'
 import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
@@ -16,7 +17,7 @@ export function createTellRestores(store: WriteStore): Pick<WriteSide, 'tellRest
         if (untold.length === 0) return 0
         await Promise.all(untold.map((restore) => tell(tx, restore, nowMs)))
         const told = restores.map((restore) => ({ ...restore, isTold: true }))
-        await tx.saveSetting(SETTING, new TextEncoder().encode(JSON.stringify(told)))
+        await saveSetting(tx, SETTING, new TextEncoder().encode(JSON.stringify(told)))
         return untold.length
       }),
   }
@@ -27,7 +28,7 @@ async function tell(tx: WriteTx, { backup, madeAtMs, from, to, delivered }: Rest
   await recordOperatorEvent(tx, { event: 'store_restored', backup, madeAt, lastSequence: from, nextSequence: to, delivered }, nowMs)
 }
 
-async function loadRestores(tx: Pick<WriteTx, 'loadSetting'>): Promise<readonly RestoreRecord[]> {
+async function loadRestores(tx: WriteTx): Promise<readonly RestoreRecord[]> {
   const kept = await tx.loadSetting(SETTING)
   return kept === null ? [] : parseRestores(new TextDecoder().decode(kept))
 }
@@ -37,6 +38,6 @@ export function lastRestoreAtMs(store: WriteStore): Promise<number | null> {
   return store.transaction(lastRestoreIn)
 }
 
-export async function lastRestoreIn(tx: Pick<WriteTx, 'loadSetting'>): Promise<number | null> {
+export async function lastRestoreIn(tx: WriteTx): Promise<number | null> {
   return (await loadRestores(tx)).at(-1)?.atMs ?? null
 }

@@ -2,6 +2,11 @@ import { ERASURE_LINEAGE, type ErasedIdentifier, MARKS_MAX, UNCLEAR } from '../.
 import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../../../domain/history/erased.ts'
 import { ANY_LENGTH, searchFor } from '../../../domain/names-in-text.ts'
 import type { ErasedParcels } from '../../../store/admin/erasure/erasure-store.ts'
+import { addUnfinished, listUnfinished } from '../../../store/admin/erasure/unfinished.ts'
+import { addAction, forgetForms } from '../../../store/admin/operator-actions.ts'
+import { lookUpIdentifiers } from '../../../store/history/parcels.ts'
+import { hasTombstones, listIdentifiers } from '../../../store/history/tombstones.ts'
+import { saveSetting } from '../../../store/settings.ts'
 import type { WriteStore, WriteTx } from '../../../store/write-store.ts'
 import { audit } from '../../audit.tx.ts'
 import { addTombstones, findTombstones } from '../../tombstones.tx.ts'
@@ -17,21 +22,6 @@ export interface ErasePorts {
   /** Returns a random text; see `ERASURE_LINEAGE`. */
   readonly newLineage: () => string
 }
-
-type EraseTx = Pick<
-  WriteTx,
-  | 'listIdentifiers'
-  | 'holdParcels'
-  | 'holdParcelsOf'
-  | 'eraseParcels'
-  | 'findTombstones'
-  | 'addTombstones'
-  | 'searchMentions'
-  | 'addUnfinished'
-  | 'addAction'
-  | 'forgetForms'
-  | 'loadSetting'
->
 
 /** Thrown at the end of a dry run, to roll back its transaction. */
 class DryRun extends Error {}
@@ -54,7 +44,7 @@ export function createErase(
   }
 
   /** Runs `work` in a transaction. `announced` makes other replicas check their claimed deliveries and cached pages of the feed. */
-  async function run<Result>(isDryRun: boolean, work: (tx: EraseTx) => Promise<Result>): Promise<Result> {
+  async function run<Result>(isDryRun: boolean, work: (tx: WriteTx) => Promise<Result>): Promise<Result> {
     if (!isDryRun) return await store.transaction(work, { announced: true })
     const shown: Result[] = []
     try {
@@ -70,7 +60,7 @@ export function createErase(
   }
 
   return {
-    tombstoneKey: () => store.transaction(async (tx) => ({ sealed: await tx.loadTombstoneKey(), isUsed: await tx.hasTombstones() })),
+    tombstoneKey: () => store.transaction(async (tx) => ({ sealed: await tx.loadTombstoneKey(), isUsed: await hasTombstones(tx) })),
     keepTombstoneKey: ({ before, sealed }) =>
       store.transaction(async (tx) => {
         const stored = await tx.loadTombstoneKey()
@@ -86,7 +76,7 @@ export function createErase(
     searchMentions: ({ dryRun, identifiers, ...page }) =>
       run(dryRun, (tx) => tx.searchMentions({ ...page, search: searchFor(new Set(identifiers)) })),
     findErasable: ({ identifiers }) => store.transaction((tx) => findErasable(tx, tombstoneKey(), identifiers)),
-    unfinishedErasures: () => store.transaction((tx) => tx.listUnfinished()),
+    unfinishedErasures: () => store.transaction((tx) => listUnfinished(tx)),
     endErasures: (request) => store.transaction((tx) => end(tx, request, newLineage)),
     cleanStorage: () => store.cleanStorage(),
     async missedErasures() {
@@ -107,7 +97,8 @@ export function createErase(
       const marks = [...missing.keys()].slice(0, MARKS_MAX)
       await store.transaction(async (tx) => {
         tx.addTombstones([...missing.values()])
-        tx.addAction({ atMs: nowMs, by: RELAY, action: 'parcels.erased', target: null, detail: { afterRestore: true, identifiers, marks } })
+        const detail = { afterRestore: true, identifiers, marks }
+        addAction(tx, { atMs: nowMs, by: RELAY, action: 'parcels.erased', target: null, detail })
       })
     },
     async erasedAtMs({ identifier, nowMs }) {
@@ -120,7 +111,7 @@ export function createErase(
 }
 
 async function erase(
-  tx: EraseTx,
+  tx: WriteTx,
   key: Uint8Array,
   { identifiers, nowMs, ...order }: Omit<Parameters<ErasureWrites['eraseParcels']>[0], 'dryRun'>,
 ): Promise<ErasedParcels> {
@@ -129,7 +120,7 @@ async function erase(
   const held = [...new Set(parcelOf.values())].sort((a, b) => a - b)
   const erased = await tx.eraseParcels(held, values)
   // Waits for an order at another replica that names the same identifiers. It holds them also if they have no parcel.
-  tx.addUnfinished(values)
+  addUnfinished(tx, values)
   const buried = await findTombstones(tx, key, values)
   const alone = values.filter((value) => !parcelOf.has(value) && !buried.has(value))
   addTombstones(
@@ -138,7 +129,10 @@ async function erase(
     [...erased.names, ...alone.map((value) => ({ value, parcelId: NO_PARCEL }))].map((name) => ({ ...name, erasedAtMs: nowMs })),
   )
   const namesOf = Map.groupBy(erased.names, ({ parcelId }) => parcelId)
-  tx.addUnfinished(erased.names.map(({ value }) => value))
+  addUnfinished(
+    tx,
+    erased.names.map(({ value }) => value),
+  )
   const results = identifiers.map((identifier): ErasedIdentifier => {
     const wasErased = buried.get(identifier)
     if (wasErased !== undefined && !parcelOf.has(identifier))
@@ -158,12 +152,12 @@ async function erase(
     endpoints: erased.endpoints.map(({ name }) => name),
   })
   // What was filled in, or an answer of a receiver, may name the parcel.
-  tx.forgetForms()
+  forgetForms(tx)
   return { ...erased, results, store: { lineage: await loadLineage(tx), restoredAtMs: await lastRestoreIn(tx) } }
 }
 
 async function end(
-  tx: Pick<WriteTx, 'removeUnfinished' | 'loadSetting' | 'saveSetting'>,
+  tx: WriteTx,
   { identifiers, isLate, unreadable }: Parameters<ErasureWrites['endErasures']>[0],
   newLineage: ErasePorts['newLineage'],
 ): Promise<void> {
@@ -171,22 +165,18 @@ async function end(
   const before = await loadLineage(tx)
   const isNew = isLate || before === '' || before === UNCLEAR
   const after = unreadable > 0 ? UNCLEAR : isNew ? newLineage() : before
-  if (after !== before) await tx.saveSetting(ERASURE_LINEAGE, new TextEncoder().encode(after))
+  if (after !== before) await saveSetting(tx, ERASURE_LINEAGE, new TextEncoder().encode(after))
 }
 
-async function loadLineage(tx: Pick<WriteTx, 'loadSetting'>): Promise<string> {
+async function loadLineage(tx: WriteTx): Promise<string> {
   return new TextDecoder().decode((await tx.loadSetting(ERASURE_LINEAGE)) ?? undefined)
 }
 
 /** See `ErasureWrites.findErasable`. */
-async function findErasable(
-  tx: Pick<WriteTx, 'lookUpIdentifiers' | 'findTombstones' | 'listUnfinished'>,
-  key: Uint8Array | null,
-  identifiers: readonly string[],
-): Promise<readonly string[]> {
-  const living = (await tx.lookUpIdentifiers(identifiers)).map(({ value }) => value)
+async function findErasable(tx: WriteTx, key: Uint8Array | null, identifiers: readonly string[]): Promise<readonly string[]> {
+  const living = (await lookUpIdentifiers(tx, identifiers)).map(({ value }) => value)
   const erased = key === null ? [] : (await findTombstones(tx, key, identifiers)).keys()
-  const known = new Set([...living, ...erased, ...(await tx.listUnfinished())])
+  const known = new Set([...living, ...erased, ...(await listUnfinished(tx))])
   return identifiers.filter((value) => known.has(value))
 }
 
@@ -204,11 +194,11 @@ interface Repeating {
 }
 
 async function repeat(
-  tx: EraseTx,
+  tx: WriteTx,
   key: Uint8Array,
   { missing, after }: Repeating,
 ): Promise<{ readonly next: string | null; readonly names: readonly string[] }> {
-  const page = await tx.listIdentifiers({ after, limit: COMPARED })
+  const page = await listIdentifiers(tx, { after, limit: COMPARED })
   const erasedAtMs = new Map<number, number>()
   for (const { value, parcelId } of page) {
     const tombstone = missing.get(markOf(key, value))
@@ -219,7 +209,10 @@ async function repeat(
     held.map(({ parcelId }) => parcelId),
     [],
   )
-  tx.addUnfinished(names.map(({ value }) => value))
+  addUnfinished(
+    tx,
+    names.map(({ value }) => value),
+  )
   // The missing tombstones are stored after the last page. If the relay stops before that, the next start repeats the erasures from the beginning.
   const unmarked = names.filter(({ value }) => !missing.has(markOf(key, value)))
   addTombstones(

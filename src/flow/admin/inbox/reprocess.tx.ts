@@ -4,21 +4,18 @@ import type { BatchReport } from '../../../domain/history/recording.ts'
 import type { HeldPush, HeldRange, HeldSelection, IncomingPush } from '../../../domain/ingest/inbox.ts'
 import { parsePush } from '../../../domain/ingest/parse-push.ts'
 import { notAhead } from '../../../domain/put-back.ts'
-import type { Session } from '../../../store/engine.ts'
 import { dismissHeld, dismissPush, listHeld } from '../../../store/ingest/held-pushes.ts'
 import { findPush } from '../../../store/ingest/inbox-lists.ts'
-import type { Transactions, WriteStore } from '../../../store/write-store.ts'
-import { type AuditTx, audit } from '../../audit.tx.ts'
-import { failedPush, learn, orQuarantined, type RecordPorts, type RecordTx, recordTogether, reportOf } from '../../history/record.tx.ts'
+import type { Transactions, WriteStore, WriteTx } from '../../../store/write-store.ts'
+import { audit } from '../../audit.tx.ts'
+import { failedPush, learn, orQuarantined, type RecordPorts, recordTogether, reportOf } from '../../history/record.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 
 type Reprocess = Parameters<WriteSide['reprocess']>[0]
-export type ReprocessBatchTx = RecordTx & Session
-type ReprocessTx = ReprocessBatchTx & AuditTx
 type Prepare = (push: IncomingPush) => IncomingPush
 
 interface ReprocessPorts extends RecordPorts {
-  readonly store: Transactions<ReprocessTx> & Pick<WriteStore, 'isStorageFailure'>
+  readonly store: Transactions & Pick<WriteStore, 'isStorageFailure'>
 }
 
 /**
@@ -92,7 +89,7 @@ export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSampl
 }
 
 /** Processes a batch of pushes again, in a transaction of the caller. */
-export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<ReprocessedHeld>
+export type ReprocessIn = (tx: WriteTx, batch: HeldBatch) => Promise<ReprocessedHeld>
 
 export interface ReprocessBatches {
   /**

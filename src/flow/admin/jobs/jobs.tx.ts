@@ -10,6 +10,8 @@ import {
   type UnendedJob,
 } from '../../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../../domain/delivery/delivery-list.ts'
+import { cancelJob, insertJob, saveJob } from '../../../store/admin/jobs.ts'
+import { cancelRemoved } from '../../../store/delivery/deliveries.ts'
 import type { Session } from '../../../store/engine.ts'
 import { dismissHeld } from '../../../store/ingest/held-pushes.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
@@ -21,7 +23,6 @@ import { isRebuild, type RebuildStretch } from './rebuild.tx.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
 
-type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'replayDeliveries'>
 type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
 
 /**
@@ -29,7 +30,7 @@ type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => 
  * transaction, so that after a restart the job continues exactly after the last batch.
  */
 export function createJobs(
-  store: Transactions<WriteTx>,
+  store: Transactions,
   batches: ReprocessBatches,
   { retention, changed, clockWatch }: PrunePorts,
   rebuild: Rebuild,
@@ -45,12 +46,12 @@ export function createJobs(
         { announced: true },
       ),
     // Any replica may do this, because an order to replay does it first. To do it twice changes nothing.
-    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit)),
+    cancelRemoved: ({ limit }) => store.transaction((tx) => cancelRemoved(tx, limit)),
     startJob: ({ task, by, nowMs, ...order }) =>
       store.transaction(
         async (tx) => {
           if ((await tx.listUnendedJobs(UNENDED_MAX)).length === UNENDED_MAX) return null
-          const job = await tx.insertJob(task, by, nowMs)
+          const job = await insertJob(tx, task, by, nowMs)
           audit(tx, order, { job: String(job.jobId) })
           return job
         },
@@ -64,7 +65,7 @@ export function createJobs(
             const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
             if (job === undefined || isRebuild(job)) return { hasWorked: false, isDone: job === undefined, done: null, retired: [] }
             const { after, done, retired } = await workOnOne(job)
-            await tx.saveJob(after, nowMs)
+            await saveJob(tx, after, nowMs)
             return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0, done, retired }
 
             async function workOnOne(one: JobInBatches): Promise<Worked> {
@@ -92,13 +93,13 @@ export function createJobs(
     noteProgress: ({ jobId, done, nowMs }) =>
       store.transaction(async (tx) => {
         const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
-        if (job !== undefined) await tx.saveJob({ ...job, state: 'running', done }, nowMs)
+        if (job !== undefined) await saveJob(tx, { ...job, state: 'running', done }, nowMs)
         return { isWanted: job !== undefined }
       }),
     cancelJob: ({ jobId, nowMs, ...order }) =>
       store.transaction(
         async (tx) => {
-          const job = await tx.cancelJob(jobId, nowMs)
+          const job = await cancelJob(tx, jobId, nowMs)
           // A job that had ended before was not cancelled now, so there is nothing to record.
           if (job?.state === 'cancelled' && job.endedAtMs === nowMs) audit(tx, order, { kind: job.task.kind })
           return job
@@ -175,7 +176,7 @@ async function dismissFor(tx: Session, job: UnendedOf<DismissJobTask>, limit: nu
 }
 
 async function workOn(
-  tx: ReplayTx,
+  tx: WriteTx,
   job: UnendedOf<ReplayJobTask>,
   { limit, nowMs }: { readonly limit: number; readonly nowMs: number },
 ): Promise<UnendedJob> {
@@ -193,7 +194,7 @@ async function workOn(
   return { ...job, state: 'running', done, cursor: batch.next }
 }
 
-async function replayBatch(tx: ReplayTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
+async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
   // The endpoint was removed meanwhile, or it is catching up and gets these events from the feed anyway.
   if (to === undefined || to.queuedTo !== null) return null

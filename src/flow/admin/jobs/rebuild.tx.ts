@@ -12,13 +12,16 @@ import {
 import type { RecordRules } from '../../../domain/history/record-rules.ts'
 import type { CadenceModel } from '../../../domain/polling/cadence.ts'
 import { scheduleNextPoll } from '../../../domain/polling/next-poll.ts'
+import { saveJob } from '../../../store/admin/jobs.ts'
+import type { Session } from '../../../store/engine.ts'
+import { lookUpIdentifiers, pollableFrom } from '../../../store/history/parcels.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import type { Part } from '../../relay.ts'
 import { findTombstones } from '../../tombstones.tx.ts'
 import type { RebuildNews } from '../ports.ts'
 
 export interface RebuildPorts extends Part<'log', 'error'> {
-  readonly store: Transactions<RebuildJobTx> & { isStorageFailure(error: unknown): boolean }
+  readonly store: Transactions & { isStorageFailure(error: unknown): boolean }
   /** Returns the current model of the carrier, which decides when corrected parcels are polled next. */
   readonly model: () => CadenceModel
   /** The key of the tombstones; null: nothing was ever erased. */
@@ -27,22 +30,6 @@ export interface RebuildPorts extends Part<'log', 'error'> {
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
-type RebuildTx = Pick<
-  WriteTx,
-  | 'listRebuildable'
-  | 'lastParcelId'
-  | 'loadStoredParcels'
-  | 'listStoredPushes'
-  | 'pagePushes'
-  | 'correctParcels'
-  | 'lookUpIdentifiers'
-  | 'findTombstones'
-  | 'feedSpan'
-  | 'beginBatch'
-  | 'pollableFrom'
-  | 'applyChanges'
->
-type RebuildJobTx = RebuildTx & Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
 type RebuildableParcel = Awaited<ReturnType<WriteTx['listRebuildable']>>[number]
 type RebuildRules = Pick<RecordRules, 'cadence'>
 type RebuildJob = UnendedJob & { readonly task: RebuildJobTask }
@@ -110,7 +97,7 @@ export function createRebuild(
         const from = await begun(tx, resume(job, remembered))
         const step = await take(tx, { job, from, extent, limit, nowMs, model: model(), key: tombstoneKey(), rules })
         const isSaved = job.cursor === null || step.isDone || step.corrected.length > 0 || from.unsaved + 1 >= SAVE_EVERY
-        if (isSaved) await tx.saveJob(jobAfter(job, step, nowMs), nowMs)
+        if (isSaved) await saveJob(tx, jobAfter(job, step, nowMs), nowMs)
         const { progress, pieces } = step
         const after: Remembered = { jobId: job.jobId, progress, pieces, unsaved: isSaved ? 0 : from.unsaved + 1 }
         return { after, step, news: newsOf(job, from.progress, step), isDone: step.isDone && next === undefined }
@@ -150,7 +137,7 @@ function resume({ jobId, cursor }: RebuildJob, remembered: Remembered | null): R
 }
 
 /** Notes at the first step where the rebuild ends. Otherwise it would follow new parcels, and on a busy relay it would not end. */
-async function begun(tx: Pick<WriteTx, 'lastParcelId'>, from: Remembered): Promise<Remembered> {
+async function begun(tx: WriteTx, from: Remembered): Promise<Remembered> {
   const { progress } = from
   return progress.until === undefined ? { ...from, progress: { ...progress, until: await tx.lastParcelId() } } : from
 }
@@ -183,7 +170,7 @@ interface Work {
   readonly rules: RebuildRules
 }
 
-async function take(tx: RebuildTx, work: Work): Promise<Step> {
+async function take(tx: WriteTx, work: Work): Promise<Step> {
   const { job, from, extent, limit } = work
   const { parcels, upTo } = await nextParcels(tx, job.task, from.progress)
   const [first] = parcels
@@ -206,7 +193,7 @@ async function take(tx: RebuildTx, work: Work): Promise<Step> {
 
 /** Returns the next parcels of the task. `upTo`: the last id of the task that was looked up; null: none was. */
 async function nextParcels(
-  tx: Pick<WriteTx, 'listRebuildable'>,
+  tx: WriteTx,
   task: RebuildJobTask,
   { rebuiltTo: after, until = Number.POSITIVE_INFINITY }: RebuildProgress,
 ): Promise<{ readonly parcels: readonly RebuildableParcel[]; readonly upTo: number | null }> {
@@ -230,7 +217,7 @@ function fitting(parcels: readonly RebuildableParcel[], limit: number): readonly
 }
 
 /** Reads the next pushes of a parcel. After the last push, rebuilds the parcel. */
-async function takePiece(tx: RebuildTx, work: Work, { parcelId }: RebuildableParcel): Promise<Step> {
+async function takePiece(tx: WriteTx, work: Work, { parcelId }: RebuildableParcel): Promise<Step> {
   const { from, limit } = work
   const under = from.pieces?.parcelId === parcelId ? from.pieces : null
   const begin = async (tries: number): Promise<Pieces> => {
@@ -266,7 +253,7 @@ interface ReadParcel {
 }
 
 async function rebuildAll(
-  tx: RebuildTx,
+  tx: WriteTx,
   work: Work,
   shown: readonly ReadParcel[],
 ): Promise<{ readonly rebuilt: readonly RebuiltParcel[]; readonly corrected: readonly number[] }> {
@@ -295,11 +282,7 @@ async function rebuildAll(
 }
 
 /** Removes erased identifiers from the evidence. Stored pushes and answers may name them, but no parcel may get them again. */
-async function withoutErased(
-  tx: Pick<WriteTx, 'findTombstones'>,
-  key: Uint8Array | null,
-  read: readonly ReadParcel[],
-): Promise<readonly ReadParcel[]> {
+async function withoutErased(tx: Session, key: Uint8Array | null, read: readonly ReadParcel[]): Promise<readonly ReadParcel[]> {
   if (key === null) return read
   const known = new Set(read.flatMap(({ parcel }) => parcel.identifiers.map(({ value }) => value)))
   const lacking = new Set(read.flatMap(({ evidence }) => [...evidence.trackingIds].filter((value) => !known.has(value))))
@@ -315,7 +298,7 @@ const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], fa
 
 /** Finds the identifiers that the rebuild would add to a parcel although they belong to other parcels. */
 async function ownersOf(
-  tx: Pick<WriteTx, 'lookUpIdentifiers'>,
+  tx: Session,
   read: readonly ReadParcel[],
   rebuilt: readonly RebuiltParcel[],
 ): Promise<ReadonlyMap<string, IdentifierState>> {
@@ -323,18 +306,21 @@ async function ownersOf(
     const known = new Set(read[at]?.parcel.identifiers.map(({ value }) => value))
     return correction?.identifiers.map(({ value }) => value).filter((value) => !known.has(value)) ?? []
   })
-  const found = added.length === 0 ? [] : await tx.lookUpIdentifiers([...new Set(added)])
+  const found = added.length === 0 ? [] : await lookUpIdentifiers(tx, [...new Set(added)])
   return new Map(found.map((identifier) => [identifier.value, identifier]))
 }
 
 /** Plans the next poll of each parcel whose newest entry or number of entries was wrong. */
 async function scheduled(
-  tx: Pick<WriteTx, 'pollableFrom'>,
+  tx: Session,
   corrections: readonly ParcelCorrection[],
   { model, rules, nowMs }: Work,
 ): Promise<readonly ParcelCorrection[]> {
   const unknown = corrections.filter(({ isRescheduled, state }) => isRescheduled && state.stopped === 'unknown')
-  const fromMs = await tx.pollableFrom(unknown.map(({ state }) => state.parcelId))
+  const fromMs = await pollableFrom(
+    tx,
+    unknown.map(({ state }) => state.parcelId),
+  )
   return corrections.map((correction) => {
     const { state, isRescheduled } = correction
     if (!isRescheduled) return correction

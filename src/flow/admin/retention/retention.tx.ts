@@ -34,17 +34,15 @@ import {
 } from '../../../domain/admin/retention.ts'
 import { keptFrom, SPANS_KEPT, type TallySpan } from '../../../domain/admin/tally.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
-import type { RetentionTx } from '../../../store/admin/retention/retention-store.ts'
+import { pruneOperations } from '../../../store/admin/retention/remove-aged.ts'
+import { findCounted, pruneTallies } from '../../../store/admin/tallies.ts'
+import { beginTrouble, endTrouble } from '../../../store/admin/troubles.ts'
+import { saveSetting } from '../../../store/settings.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
-import { type AuditTx, audit } from '../../audit.tx.ts'
-import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
+import { audit } from '../../audit.tx.ts'
+import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { ClockWatch } from '../clock-watch.ts'
-
-export type PruneTx = AuditTx &
-  OperatorEventTx &
-  RetentionTx &
-  Pick<WriteTx, 'beginTrouble' | 'endTrouble' | 'feedSpan' | 'findCounted' | 'pruneOperations' | 'pruneTallies' | 'saveSetting'>
 
 /*
  * The limits of a batch, which is one transaction. They are so small that a push waits only for milliseconds, even in a large store.
@@ -94,7 +92,7 @@ export interface PruneRequest {
 }
 
 /** Does one batch of the pass that is under way. If none is, begins a pass. */
-export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered, clockWatch, ofPassMs = null }: PruneRequest): Promise<PassBatch> {
+export async function pruneIn(tx: WriteTx, { retention, nowMs, isOrdered, clockWatch, ofPassMs = null }: PruneRequest): Promise<PassBatch> {
   const { pass: underWay, last } = await tx.loadRetention()
   // The hourly work also continues an ordered pass, and may have ended it meanwhile.
   if (ofPassMs !== null && underWay?.startedAtMs !== ofPassMs)
@@ -121,7 +119,7 @@ const NOTHING_DONE: PassBatch = { retired: [], hasReordered: false, removedByPas
 
 /** Adds the time since the last look to the lived time. Call it in every look for work, so that little is lost when the relay is killed. */
 async function noteLife(
-  tx: PruneTx,
+  tx: WriteTx,
   { heldMs }: Retention,
   { clockWatch, nowMs }: Pick<PruneRequest, 'clockWatch' | 'nowMs'>,
 ): Promise<ClockRecord> {
@@ -129,7 +127,7 @@ async function noteLife(
   const noted = noteClock(before, { ...clockWatch.reading(), wallMs: nowMs })
   const [{ last: sequence }, { deliveryId, inboxId, parcelId }] = [await tx.feedSpan(), await tx.newest()]
   const after = markLife(noted, { deliveryId, inboxId, parcelId, sequence }, heldMs)
-  if (isNewsOf(before, after)) await tx.saveSetting(CLOCK_SETTING, encodeClockRecord(after))
+  if (isNewsOf(before, after)) await saveSetting(tx, CLOCK_SETTING, encodeClockRecord(after))
   return after
 }
 
@@ -155,7 +153,7 @@ export interface PrunePorts {
   readonly clockWatch: ClockWatch
 }
 
-export function createPrune(store: Transactions<PruneTx>, { retention, changed, clockWatch }: PrunePorts): Pick<WriteSide, 'prune'> {
+export function createPrune(store: Transactions, { retention, changed, clockWatch }: PrunePorts): Pick<WriteSide, 'prune'> {
   return {
     async prune({ nowMs }) {
       const { retired, ...done } = await store.transaction(
@@ -175,7 +173,7 @@ export function createPrune(store: Transactions<PruneTx>, { retention, changed, 
   }
 }
 
-async function begin(tx: PruneTx, retention: Retention, nowMs: number): Promise<RetentionPass> {
+async function begin(tx: WriteTx, retention: Retention, nowMs: number): Promise<RetentionPass> {
   const marks = await tx.ageMarks()
   const [{ last: sequence }, { parcelId }] = [await tx.feedSpan(), await tx.newest()]
   const { mark, droppedAfterMs } = markNow(marks, { atMs: nowMs, sequence, parcelId })
@@ -188,20 +186,20 @@ async function begin(tx: PruneTx, retention: Retention, nowMs: number): Promise<
  * Notifies operators of data that was given up although it was still needed. If data could not be removed for a long time, notifies them once.
  * Call it in the transaction that ends a pass.
  */
-async function tell(tx: PruneTx, report: RetentionReport, nowMs: number): Promise<void> {
+async function tell(tx: WriteTx, report: RetentionReport, nowMs: number): Promise<void> {
   const { givenUp, endpoints, held, heldSinceMs } = report
   if (Object.keys(givenUp).length > 0) {
     const by = { kind: 'relay', name: 'retention', address: null } as const
     audit(tx, { action: { atMs: nowMs, by, action: 'retention.gave_up', target: null, detail: { givenUp, endpoints } } })
     await recordOperatorEvent(tx, { event: 'retention_gave_up', givenUp, endpoints }, nowMs)
   }
-  if (!isHeldLong(report)) await tx.endTrouble(HELD_SUBJECT)
-  else if (await tx.beginTrouble(HELD_SUBJECT, nowMs))
+  if (!isHeldLong(report)) await endTrouble(tx, HELD_SUBJECT)
+  else if (await beginTrouble(tx, HELD_SUBJECT, nowMs))
     await recordOperatorEvent(tx, { event: 'retention_held', held, since: new Date(heldSinceMs ?? nowMs).toISOString() }, nowMs)
 }
 
 interface Look {
-  readonly tx: PruneTx
+  readonly tx: WriteTx
   readonly pass: RetentionPass
   readonly retention: Retention
   readonly nowMs: number
@@ -298,11 +296,11 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
   },
 
   async audit({ tx, pass: { startedAtMs }, retention: { auditMs } }) {
-    const from = async (span: TallySpan) => keptFrom(span, startedAtMs, await tx.findCounted(span, SPANS_KEPT[span] - 1))
+    const from = async (span: TallySpan) => keptFrom(span, startedAtMs, await findCounted(tx, span, SPANS_KEPT[span] - 1))
     const [hoursFromMs, daysFromMs] = [await from('hour'), await from('day')]
-    let removed = await tx.pruneTallies('hour', hoursFromMs, ROWS_AT_ONCE)
-    removed += await tx.pruneTallies('day', daysFromMs, ROWS_AT_ONCE - removed)
-    removed += await tx.pruneOperations(startedAtMs - auditMs, ROWS_AT_ONCE - removed)
+    let removed = await pruneTallies(tx, 'hour', hoursFromMs, ROWS_AT_ONCE)
+    removed += await pruneTallies(tx, 'day', daysFromMs, ROWS_AT_ONCE - removed)
+    removed += await pruneOperations(tx, startedAtMs - auditMs, ROWS_AT_ONCE - removed)
     return { removed, next: removed < ROWS_AT_ONCE ? null : AGAIN }
   },
 }
@@ -342,7 +340,7 @@ function looksFor(endpoints: number): number {
   return Math.max(1, Math.floor(LOOKS_AT_ONCE / Math.max(1, endpoints)))
 }
 
-async function needsOf(tx: PruneTx, backlogs: readonly number[], rows: readonly { readonly parcelId: number }[]): Promise<Needs> {
+async function needsOf(tx: WriteTx, backlogs: readonly number[], rows: readonly { readonly parcelId: number }[]): Promise<Needs> {
   const awaited = await tx.awaitedParcels(backlogs, [...new Set(rows.map(({ parcelId }) => parcelId))])
   return { awaited, isBehind: (await tx.listEndpoints()).some(({ queuedTo }) => queuedTo !== null) }
 }

@@ -1,6 +1,7 @@
 import { rotateTokenKeys, type TokenKeys } from '../../../domain/admin/token-keys.ts'
+import { makeSetting, saveSetting } from '../../../store/settings.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
-import { type AuditTx, audit } from '../../audit.tx.ts'
+import { audit } from '../../audit.tx.ts'
 import type { AdminWrites } from '../ports.ts'
 
 const CURRENT = 'token-key'
@@ -8,15 +9,10 @@ const PREVIOUS = 'token-key-previous'
 const TIME_BYTES = 8
 const ENTRY_BYTES = TIME_BYTES + 32
 
-type SettingsTx = Pick<WriteTx, 'loadSetting' | 'makeSetting' | 'saveSetting'>
-
 /** Creates the verbs that keep the keys of tokens in the store. `makeKey` returns 32 random bytes. */
-export function createTokenKeys(
-  store: Transactions<SettingsTx & AuditTx>,
-  makeKey: () => Uint8Array,
-): Pick<AdminWrites, 'tokenKeys' | 'rotateTokenKeys'> {
-  const load = async (tx: SettingsTx): Promise<TokenKeys> => ({
-    current: (await tx.loadSetting(CURRENT)) ?? (await tx.makeSetting(CURRENT, makeKey())),
+export function createTokenKeys(store: Transactions, makeKey: () => Uint8Array): Pick<AdminWrites, 'tokenKeys' | 'rotateTokenKeys'> {
+  const load = async (tx: WriteTx): Promise<TokenKeys> => ({
+    current: (await tx.loadSetting(CURRENT)) ?? (await makeSetting(tx, CURRENT, makeKey())),
     previous: decodePrevious(await tx.loadSetting(PREVIOUS)),
   })
   return {
@@ -24,8 +20,8 @@ export function createTokenKeys(
     rotateTokenKeys: ({ action, ...rotation }) =>
       store.transaction(async (tx) => {
         const keys = rotateTokenKeys(await load(tx), makeKey(), rotation)
-        await tx.saveSetting(CURRENT, keys.current)
-        await tx.saveSetting(PREVIOUS, encodePrevious(keys.previous))
+        await saveSetting(tx, CURRENT, keys.current)
+        await saveSetting(tx, PREVIOUS, encodePrevious(keys.previous))
         audit(tx, action === undefined ? {} : { action })
         return keys
       }),

@@ -10,9 +10,11 @@ import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
 import { pausedUntil, probeLooks } from '../../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { paceAt } from '../../../domain/delivery/pace.ts'
+import { findOvertaken } from '../../../store/delivery/deliveries.ts'
+import { findProbe } from '../../../store/delivery/next-deliveries.ts'
+import type { Session } from '../../../store/engine.ts'
 import type { WriteTx } from '../../../store/write-store.ts'
 
-export type ClaimTx = Pick<WriteTx, 'findNextDeliveries' | 'findOvertaken' | 'findProbe'>
 export type ClaimOptions = Pick<DeliveryRules, 'perEndpoint' | 'claimsPerAttempt'>
 
 export interface DeliveryClaims {
@@ -25,7 +27,7 @@ export interface DeliveryClaims {
  * delivery of its parcel is claimed for the same endpoint (DOMAIN 7.3).
  */
 export async function claimDeliveries(
-  tx: ClaimTx,
+  tx: WriteTx,
   { states, request }: DeliveryClaims,
   options: ClaimOptions,
 ): Promise<Pick<DispatchRoundReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
@@ -49,19 +51,19 @@ interface FoundClaims {
 }
 
 async function claimFor(
-  tx: ClaimTx,
+  tx: WriteTx,
   state: EndpointState,
   request: DispatchRound,
   options: ClaimOptions,
 ): Promise<FoundClaims & { readonly overtaken: readonly ClaimRef[] }> {
   const endpointId = state.endpoint.id
   const underWay = request.inFlight[endpointId] ?? []
-  const [overtaken, found] = await Promise.all([tx.findOvertaken(underWay), findClaims(tx, state, { ...request, underWay }, options)])
+  const [overtaken, found] = await Promise.all([findOvertaken(tx, underWay), findClaims(tx, state, { ...request, underWay }, options)])
   return { ...found, overtaken: overtaken.map((deliveryId) => ({ endpointId, deliveryId })) }
 }
 
 async function findClaims(
-  tx: ClaimTx,
+  tx: WriteTx,
   state: EndpointState,
   request: DispatchRound & { readonly underWay: readonly number[] },
   options: ClaimOptions,
@@ -74,7 +76,7 @@ async function findClaims(
   const { round, wokenAtMs, probing } = state.health
   if (probing !== null) {
     // Only one probe is under way at a time, so wait for its result.
-    const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, state, nowMs)
+    const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await nextProbe(tx, state, nowMs)
     return { found: probe === null ? [] : [probe], isMoreDue: false, nextAtMs: atMs }
   }
   const asked = { endpointId: state.endpoint.id, round, wokenAtMs, underWay, limit: room, nowMs }
@@ -92,10 +94,10 @@ interface FoundProbe {
 const NO_PROBE: FoundProbe = { probe: null, atMs: null }
 
 /** Finds a probe for a failing endpoint, or the time at which the next one is due. */
-async function findProbe(tx: Pick<ClaimTx, 'findProbe'>, { endpoint, health }: EndpointState, nowMs: number): Promise<FoundProbe> {
+async function nextProbe(tx: Session, { endpoint, health }: EndpointState, nowMs: number): Promise<FoundProbe> {
   for (const { atMs, ...look } of probeLooks(health, nowMs)) {
     if (atMs > nowMs) return { probe: null, atMs }
-    const probe = await tx.findProbe({ endpointId: endpoint.id, ...look, nowMs })
+    const probe = await findProbe(tx, { endpointId: endpoint.id, ...look, nowMs })
     if (probe !== null) return { probe, atMs: null }
   }
   return NO_PROBE

@@ -26,37 +26,29 @@ import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withD
 import { groupFailures } from '../../../domain/delivery/failure-group.ts'
 import { OPERATOR_NAME, type OperatorEvent, tellFailure, WAITED_COUNTED_MAX } from '../../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../../domain/history/audience.ts'
+import { addTallies } from '../../../store/admin/tallies.ts'
+import { findGone } from '../../../store/delivery/deliveries.ts'
+import { countWaiting } from '../../../store/delivery/endpoint-backlogs.ts'
+import { noteFailures } from '../../../store/delivery/failures.ts'
+import { waitsForOthers } from '../../../store/delivery/next-deliveries.ts'
+import type { Session } from '../../../store/engine.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
-import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
+import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { Clock } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
-import { createEditEndpoints, type EditEndpoints, type EditTx } from '../edit-endpoints.tx.ts'
+import { createEditEndpoints, type EditEndpoints } from '../edit-endpoints.tx.ts'
 import { saveOperator } from '../operator-endpoint.tx.ts'
-import { explainStart, firstUnqueuedSequence, type StartTx, startPosition } from '../start-position.tx.ts'
-import { disabledBefore, pauseUnnamed, type UnnamedTx } from '../unnamed-endpoints.tx.ts'
+import { explainStart, firstUnqueuedSequence, startPosition } from '../start-position.tx.ts'
+import { disabledBefore, pauseUnnamed } from '../unnamed-endpoints.tx.ts'
 import { type AttemptLook, createAttemptWatch } from './attempt-watch.ts'
-import { type ClaimTx, claimDeliveries } from './claim-deliveries.tx.ts'
-
-type SettleTx = OperatorEventTx &
-  Pick<
-    WriteTx,
-    | 'addTallies'
-    | 'countWaiting'
-    | 'findGone'
-    | 'findSkipped'
-    | 'noteFailures'
-    | 'saveEndpoint'
-    | 'saveHealth'
-    | 'saveSettlements'
-    | 'waitsForOthers'
-  >
+import { claimDeliveries } from './claim-deliveries.tx.ts'
 
 /** The options are read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
 
 /** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
 export function createDispatchRound(
-  store: Transactions<SettleTx & ClaimTx & UnnamedTx & EditTx>,
+  store: Transactions,
   options: DispatchRoundOptions,
   clock: Pick<Clock, 'monotonic'>,
 ): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | keyof EditEndpoints> {
@@ -102,7 +94,7 @@ interface SettleLook {
 }
 
 async function settleAll(
-  tx: SettleTx,
+  tx: WriteTx,
   request: DispatchRound,
   { before, marked, look }: SettleLook,
   options: DispatchRoundOptions,
@@ -132,8 +124,8 @@ async function settleAll(
   // Leave out the deliveries of removed endpoints, because they are cancelled instead.
   const skipped = marked.filter((one) => indexes.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
-  tx.noteFailures(groupFailures(await stillStanding(tx, settled)), request.nowMs)
-  tx.addTallies(tallyGivenUp([...settled.filter(({ settlement }) => settlement.state === 'dead'), ...skipped], request.nowMs))
+  noteFailures(tx, groupFailures(await stillStanding(tx, settled)), request.nowMs)
+  addTallies(tx, tallyGivenUp([...settled.filter(({ settlement }) => settlement.state === 'dead'), ...skipped], request.nowMs))
   for (const [index, state] of states.entries()) {
     const known = before[index]
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
@@ -144,9 +136,14 @@ async function settleAll(
 }
 
 /** Leaves out attempts whose deliveries were erased meanwhile, because the endpoint's answer may name the erased parcel. */
-async function stillStanding(tx: Pick<WriteTx, 'findGone'>, settled: readonly Settled[]): Promise<readonly Settled[]> {
+async function stillStanding(tx: Session, settled: readonly Settled[]): Promise<readonly Settled[]> {
   const telling = settled.filter(({ result }) => result.kind !== 'accepted' && result.answerStart.byteLength > 0)
-  const gone = new Set(await tx.findGone(telling.map(({ deliveryId }) => deliveryId)))
+  const gone = new Set(
+    await findGone(
+      tx,
+      telling.map(({ deliveryId }) => deliveryId),
+    ),
+  )
   return gone.size === 0 ? settled : settled.filter(({ deliveryId }) => !gone.has(deliveryId))
 }
 
@@ -189,7 +186,7 @@ function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number,
 }
 
 async function healthOf(
-  tx: Pick<SettleTx, 'waitsForOthers'>,
+  tx: Session,
   state: EndpointState,
   attempt: SettledAttempt,
   { look, nowMs }: Pick<SettleLook, 'look'> & { readonly nowMs: number },
@@ -201,7 +198,7 @@ async function healthOf(
     : null
   const health = healthAfter(state.health, { parcelId, outcome, atMs, limit }, nowMs)
   const verdict = shouldProbe(health)
-  if (verdict === 'no' || (verdict === 'ask' && (await tx.waitsForOthers(state.endpoint.id, health.failedParcels)))) return health
+  if (verdict === 'no' || (verdict === 'ask' && (await waitsForOthers(tx, state.endpoint.id, health.failedParcels)))) return health
   return startProbing(health, outcome, nowMs)
 }
 
@@ -241,7 +238,7 @@ interface Notices {
 }
 
 /** Must run before the attempts are saved, because it counts the deliveries that waited until this round. */
-async function operatorEvents(tx: Pick<SettleTx, 'countWaiting'>, { notices, states, nowMs }: Notices): Promise<readonly OperatorEvent[]> {
+async function operatorEvents(tx: Session, { notices, states, nowMs }: Notices): Promise<readonly OperatorEvent[]> {
   // Trouble of the endpoint for operator events is only logged, because an event about it could not arrive there.
   const isOperator = ({ endpointId }: EndpointNotice) =>
     states.some(({ endpoint, origin }) => endpoint.id === endpointId && origin === 'operator')
@@ -249,7 +246,7 @@ async function operatorEvents(tx: Pick<SettleTx, 'countWaiting'>, { notices, sta
     notices
       .filter((notice) => !isOperator(notice))
       .map(async (notice) => {
-        const waited = notice.kind === 'recovered' ? await tx.countWaiting(notice.endpointId, WAITED_COUNTED_MAX) : 0
+        const waited = notice.kind === 'recovered' ? await countWaiting(tx, notice.endpointId, WAITED_COUNTED_MAX) : 0
         return operatorEvent(notice, waited, nowMs)
       }),
   )
@@ -267,7 +264,7 @@ function operatorEvent(notice: EndpointNotice, waited: number, nowMs: number): O
 }
 
 async function saveConfigured(
-  tx: StartTx & Pick<WriteTx, 'saveEndpoint'>,
+  tx: WriteTx,
   {
     standing,
     before,

@@ -41,18 +41,8 @@ export interface ErasureTx {
   /** Finds identifiers. Until the transaction ends, nobody else changes their parcels and what identifiers these have. */
   holdParcelsOf(identifiers: readonly string[]): Promise<readonly IdentifierState[]>
   searchMentions(request: SearchedPage & { readonly search: NameSearch }): Promise<SearchedMentions>
-  addUnfinished(identifiers: readonly string[]): void
-  listUnfinished(): Promise<readonly string[]>
   removeUnfinished(identifiers: readonly string[]): void
   /** Returns the encrypted key of the tombstones; null: no key exists. */
   loadTombstoneKey(): Promise<string | null>
   saveTombstoneKey(sealed: string): Promise<void>
-  hasTombstones(): Promise<boolean>
-  /** Removes all tombstones with their key, because the key is lost. Returns how many there were. */
-  dropTombstones(): Promise<number>
-  /** Lists identifiers above `after`, in bytewise order. */
-  listIdentifiers(page: {
-    readonly after: string
-    readonly limit: number
-  }): Promise<readonly { readonly value: string; readonly parcelId: number }[]>
 }

@@ -8,6 +8,9 @@ import { listMarked } from '../../history/unused-contents.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { saveSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
+import { pruneActions } from '../operator-actions.ts'
+import { pruneOperatorEvents } from '../operator-events.ts'
+import { pruneTroubles } from '../troubles.ts'
 import type { AgedAnswer, RetentionTx } from './retention-store.ts'
 
 /** The condition on the state leaves out a delivery that was queued again after it was found. */
@@ -127,4 +130,11 @@ async function removeDeliveries(session: Session, deliveryIds: readonly number[]
   const gone = await session.all(removeEnded, { ids: deliveryIds })
   session.enqueueWrite(removeAttempts, { ids: gone.map(({ id }) => id) })
   session.enqueueWrite(removeFailures, {})
+}
+
+/** Deletes up to `limit` operator events and actions, and old troubles. Returns how many events and actions. */
+export async function pruneOperations(session: Session, beforeMs: number, limit: number): Promise<number> {
+  await pruneTroubles(session, beforeMs)
+  const events = await pruneOperatorEvents(session, beforeMs, limit)
+  return events === limit ? limit : events + (await pruneActions(session, beforeMs, limit - events))
 }

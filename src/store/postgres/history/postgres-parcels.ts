@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { IdentifierState, ParcelState } from '../../../domain/history/parcel-state.ts'
 import { decodeParcel, encodeParcel } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
-import { decodeIdentifier, findIdentifiers, identifierRow, loadIdentifiersOf } from '../../history/parcels.ts'
+import { decodeIdentifier, identifierRow, loadIdentifiersOf, lookUpIdentifiers } from '../../history/parcels.ts'
 import { statement } from '../../statement.ts'
 import type { Parcels } from '../../write-verbs.ts'
 import { metAnother } from '../conflicts.ts'
@@ -89,10 +89,10 @@ export function createPostgresParcels(session: Session): Parcels {
     save: (state) => enqueueParcels(session, [state]),
     hold,
     async holdOf(values) {
-      const found = await findIdentifiers(session, values)
+      const found = await lookUpIdentifiers(session, values)
       const ids = [...new Set(found.map(({ parcelId }) => parcelId))]
       const held = await hold(ids)
-      const still = new Map((await findIdentifiers(session, values)).map(({ value, parcelId }) => [value, parcelId]))
+      const still = new Map((await lookUpIdentifiers(session, values)).map(({ value, parcelId }) => [value, parcelId]))
       if (held.length !== ids.length || still.size !== found.length || found.some(({ value, parcelId }) => still.get(value) !== parcelId))
         throw metAnother('the parcels of identifiers have changed before they were locked')
       return found
