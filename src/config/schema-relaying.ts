@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { FIXED_HEADERS_MAX, fixedHeaderProblem, fixedValueProblem, lowerCaseNames } from '../domain/delivery/fixed-headers.ts'
+import { headersOf } from '../domain/delivery/endpoint-settings.ts'
+import { fixedValueProblem } from '../domain/delivery/fixed-headers.ts'
 import { filterSchemas, type Kinds, settingSchemas } from '../domain/delivery/settings-table.ts'
 import { isStandardKey, STANDARD_KEY_RULE } from '../domain/delivery/standard-key.ts'
 import { allowedTarget } from './allowed-target.ts'
@@ -44,20 +45,10 @@ export function endpoint(context: SchemaContext) {
         'Where a new endpoint starts: now, or a sequence of the feed; 0: everything the feed holds. Ignored for an existing endpoint.',
       ),
     ...settings,
-    headers: z
-      .record(z.string(), secret(context, { problem: fixedValueProblem }), {
-        error: 'must be a group of headers, such as { Authorization: { env: SHOP_TOKEN } }',
-      })
-      .superRefine((headers, issues) => {
-        const report = (path: string[], message: string) => issues.addIssue({ code: 'custom', path, message })
-        for (const name of Object.keys(headers)) {
-          const problem = fixedHeaderProblem(name, null)
-          if (problem !== null) report([name], problem)
-        }
-        if (Object.keys(headers).length > FIXED_HEADERS_MAX) report([], `must hold at most ${FIXED_HEADERS_MAX} headers`)
-        if (lowerCaseNames(headers) === null) report([], 'must not name a header twice (upper and lower case are the same)')
-      })
-      .transform((headers) => lowerCaseNames(headers) ?? {})
+    headers: headersOf(
+      secret(context, { problem: fixedValueProblem }),
+      'must be a group of headers, such as { Authorization: { env: SHOP_TOKEN } }',
+    )
       .prefault({})
       .describe('Further headers of its requests, such as Authorization, with secret values.'),
     clientCert: section({

@@ -73,3 +73,16 @@ test('the answer is short, however much is wrong', () => {
 test('the answer repeats no value of the body, because it may be a key', () => {
   expect(refusalOf(() => parseEndpointChange({ sharedKey: ' secret-secret-secret', name: ' secret' })).join()).not.toContain('secret')
 })
+
+test('a fixed header that an endpoint must not have is refused with the reason, at its name', () => {
+  const headers = { 'Content-Type': 'text/plain', Host: 'shop' }
+  const sentences = [
+    'headers.Content-Type begins with content-, which only the relay sets.',
+    'headers.Host is about the connection, so an endpoint cannot set it.',
+  ]
+  const errors = [
+    { pointer: '#/headers/Content-Type', detail: sentences[0] },
+    { pointer: '#/headers/Host', detail: sentences[1] },
+  ]
+  expect(refusalOf(() => parseEndpointChange({ headers }))).toEqual(['bad_request', sentences.join(' '), { errors }])
+})

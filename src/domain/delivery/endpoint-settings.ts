@@ -34,25 +34,24 @@ const key = z
   .refine((value) => Buffer.byteLength(value) >= KEY_BYTES_MIN, { error: `must have at least ${KEY_BYTES_MIN} bytes` })
   .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
 
-/** The portal's trusted header is forbidden too. That is checked when the endpoint is saved, because only the config names the header. */
-const headerName = z.string().superRefine((name, context) => {
-  const problem = fixedHeaderProblem(name, null)
-  if (problem !== null) context.addIssue({ code: 'custom', message: problem })
-})
 const headerValue = z.string().superRefine((value, context) => {
   const problem = fixedValueProblem(value)
   if (problem !== null) context.addIssue({ code: 'custom', message: problem })
 })
 const HEADERS = 'must be a JSON object with the name and the value of each header, such as {"Authorization": "Bearer ..."}'
 
-function headersOf<Value extends z.ZodType>(value: Value) {
+/** The portal's trusted header is forbidden too. That is checked where the config is known, because only the config names the header. */
+export function headersOf<Value extends z.ZodType>(value: Value, error: string) {
   return z
-    .record(headerName, value, { error: HEADERS })
+    .record(z.string(), value, { error })
     .superRefine((headers, context) => {
-      const few = Object.keys(headers).length <= FIXED_HEADERS_MAX
-      if (!few) context.addIssue({ code: 'custom', message: `must hold at most ${FIXED_HEADERS_MAX} headers` })
-      if (lowerCaseNames(headers) === null)
-        context.addIssue({ code: 'custom', message: 'must not name a header twice (upper and lower case are the same)' })
+      const report = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
+      for (const name of Object.keys(headers)) {
+        const problem = fixedHeaderProblem(name, null)
+        if (problem !== null) report([name], problem)
+      }
+      if (Object.keys(headers).length > FIXED_HEADERS_MAX) report([], `must hold at most ${FIXED_HEADERS_MAX} headers`)
+      if (lowerCaseNames(headers) === null) report([], 'must not name a header twice (upper and lower case are the same)')
     })
     .transform((headers) => lowerCaseNames(headers) ?? {})
 }
@@ -83,7 +82,7 @@ export const newEndpointSchema = z.strictObject({
   ...added,
   enabled: added.enabled.default(true),
   filters: added.filters.prefault({}),
-  headers: headersOf(headerValue).prefault({}),
+  headers: headersOf(headerValue, HEADERS).prefault({}),
   sharedKey: key.nullable().default(null),
   from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
 })
@@ -91,7 +90,7 @@ export const newEndpointSchema = z.strictObject({
 export const endpointChangeSchema = z
   .strictObject(membersOf(kindsOf(false)))
   .partial()
-  .extend({ headers: headersOf(headerValue.nullable()).optional(), sharedKey: key.nullable().optional() })
+  .extend({ headers: headersOf(headerValue.nullable(), HEADERS).optional(), sharedKey: key.nullable().optional() })
 
 /** The request may have no body. */
 export const keyRotationSchema = z.strictObject({
