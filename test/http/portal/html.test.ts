@@ -33,10 +33,12 @@ function unmarked(text: string): string {
 test('W1: any text is read back as the same text, between tags and in an attribute', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...NAUGHTY)), (text) => {
-      const [, value = '', content = ''] =
-        /^<p title="([^"]*)">([^<>"']*)<\/p>$/.exec(charactersOf(html`<p title="${text}">${text}</p>`)) ?? []
+      const page = charactersOf(html`<p title="${text}">${text}</p>`).replace(/<span class="long">([^<>"']*)<\/span>/g, '$1')
+      const [, value = '', content = ''] = /^<p title="([^"]*)">([^<>"']*)<\/p>$/.exec(page) ?? []
       expect([read(value), unmarked(read(content))]).toEqual([text, text])
     }),
+    // Marks make a long word of a short one.
+    { examples: [['\0'.repeat(6)]] },
   )
 })
 
