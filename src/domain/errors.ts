@@ -98,6 +98,11 @@ export class AppError extends Error {
 export const NO_ROOM_TEXT =
   'The disk of the store is full, or nearly full. Make room on it, then try again: "parcel-relay status" says how much is missing.'
 
+/** Whether the store cannot read or write now, whether the failure comes from it or is already told as a refusal. */
+export function isStoreUnavailable(error: unknown): boolean {
+  return isStorageFailure(error) || (error instanceof AppError && error.code === 'storage_unavailable')
+}
+
 const STORE_RETRY_AFTER_MS = 5000
 
 /** The refusal of what the store cannot read or write now, with the reason if it is the disk. */

@@ -1,6 +1,6 @@
 import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../../domain/delivery/operator-event.ts'
-import { AppError, isStorageFailure } from '../../domain/errors.ts'
+import { isStoreUnavailable } from '../../domain/errors.ts'
 import type { Log, PostOperator } from '../ports.ts'
 import type { Part, Writes } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -100,7 +100,7 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
         wake()
       } catch (err) {
         log.debug({ err, kind: what.kind }, 'something cannot be written to the store now; the relay tries again')
-        if (isOfStore(err)) return true
+        if (isStoreUnavailable(err)) return true
         if (failures + 1 >= TRIES_MAX) log.error({ err, kind: what.kind }, 'something cannot be written to the store: it is forgotten')
         change(id, failures + 1 >= TRIES_MAX ? null : { failures: failures + 1 })
       } finally {
@@ -168,10 +168,6 @@ type Trouble = Extract<Unwritten, { readonly kind: 'trouble' }>
 
 function isAbout(what: Unwritten, subject: string): what is Trouble {
   return what.kind === 'trouble' && what.begun.subject === subject
-}
-
-function isOfStore(error: unknown): boolean {
-  return isStorageFailure(error) || (error instanceof AppError && error.code === 'storage_unavailable')
 }
 
 /** The event for operators, with its time; null: it is no event. */

@@ -18,13 +18,13 @@ import { createEndpointQueries, type EndpointLists, type EndpointQueriesPorts, u
 import { type EndpointView, viewEndpoint } from './endpoint-view.ts'
 import { createFilterWarnings, type FilterWarning } from './filter-warnings.ts'
 import type { DeliverySender } from './ports.ts'
-import { sendTest } from './send-test.ts'
+import { recordTest, sendTest } from './send-test.ts'
 import { explainStart } from './start-position.tx.ts'
 import type { Vault } from './vault.ts'
 
 export interface ManageEndpointsPorts
   extends EndpointRules,
-    Pick<Relay, 'clock'>,
+    Pick<Relay, 'clock' | 'log'>,
     Writes<'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint' | 'recordAction'> {
   readonly reads: EndpointQueriesPorts['reads'] & Pick<ReadSide, 'listStatuses' | 'listEventValues'>
   readonly vault: Vault
@@ -150,7 +150,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const state = await stateOf(id)
       const result = await sendTest(state, encodeTestEvent(clock.now()), ports)
       const order = orderOf(by, 'endpoint.tested', state.endpoint, { result: result.kind })
-      await write.recordAction({ ...order, shown: shownTest(result) })
+      await recordTest({ ...order, shown: shownTest(result) }, ports)
       return result
     },
   }

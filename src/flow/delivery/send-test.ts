@@ -1,6 +1,8 @@
+import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { Relay } from '../relay.ts'
+import { isStoreUnavailable } from '../../domain/errors.ts'
+import type { Part, Relay, Writes } from '../relay.ts'
 import type { OperatorMessageOf, RouteOf, SignerOf } from './dispatching/send-delivery.ts'
 import type { DeliverySender } from './ports.ts'
 
@@ -14,6 +16,16 @@ export interface SendOncePorts extends Pick<Relay, 'clock'> {
 /** Makes one attempt to send these bytes to an endpoint, marked as a test, with the endpoint's current settings. Stores nothing. */
 export async function sendTest(state: EndpointState, body: Uint8Array, ports: SendOncePorts): Promise<AttemptResult> {
   return await sendOnce(state, { webhookId: `test_${ports.clock.now()}`, body, headers: { 'relay-test': 'true' } }, ports)
+}
+
+/** Records the order to send a test. If the store takes nothing, as on a full disk, it is logged: the test was sent, and its answer is known. */
+export async function recordTest(order: OperatorAction, { write, log }: Writes<'recordAction'> & Part<'log', 'warn'>): Promise<void> {
+  try {
+    await write.recordAction(order)
+  } catch (err) {
+    if (!isStoreUnavailable(err)) throw err
+    log.warn({ err, action: order.action }, 'a test was sent, but the store could not record who ordered it')
+  }
 }
 
 interface Unqueued {

@@ -2,11 +2,11 @@ import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { encodeOperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { shownTest } from '../../domain/delivery/shown-again.ts'
-import type { Reads, Writes } from '../relay.ts'
+import type { Part, Reads, Writes } from '../relay.ts'
 import { type EnableOperator, operatorState } from './enable-operator.ts'
-import { type SendOncePorts, sendTest } from './send-test.ts'
+import { recordTest, type SendOncePorts, sendTest } from './send-test.ts'
 
-export interface TestOperatorPorts extends SendOncePorts, Reads<'listEndpoints'>, Writes<'recordAction'> {
+export interface TestOperatorPorts extends SendOncePorts, Reads<'listEndpoints'>, Writes<'recordAction'>, Part<'log', 'warn'> {
   readonly enable: EnableOperator['enable']
 }
 
@@ -17,12 +17,12 @@ export interface TestOperatorPorts extends SendOncePorts, Reads<'listEndpoints'>
 export type TestOperator = (by: Actor) => Promise<AttemptResult>
 
 export function createTestOperator(ports: TestOperatorPorts): TestOperator {
-  const { reads, write, clock, enable } = ports
+  const { reads, clock, enable } = ports
   return async (by) => {
     const state = await operatorState(reads)
     const result = await sendTest(state, encodeOperatorEvent({ event: 'test' }, clock.now()), ports)
     const action = { atMs: clock.now(), by, action: 'operator.tested', target: null, detail: { result: result.kind } } as const
-    await write.recordAction({ ...action, shown: shownTest(result) })
+    await recordTest({ ...action, shown: shownTest(result) }, ports)
     if (result.kind === 'accepted') await enable(by)
     return result
   }

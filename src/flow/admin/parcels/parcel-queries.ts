@@ -1,5 +1,5 @@
 import type { FilteredCount, InspectedParcel, ListedParcel, ParcelCursor } from '../../../domain/admin/parcel-list.ts'
-import { AppError, isStorageFailure } from '../../../domain/errors.ts'
+import { AppError, isStoreUnavailable } from '../../../domain/errors.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
 import { asTyped } from '../../../domain/identifiers.ts'
@@ -95,7 +95,7 @@ export function createParcelQueries({
 }
 
 function nullForStorage(error: unknown): null {
-  if (isStorageFailure(error) || (error instanceof AppError && error.code === 'storage_unavailable')) return null
+  if (isStoreUnavailable(error)) return null
   throw error
 }
 
