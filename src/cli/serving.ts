@@ -1,6 +1,6 @@
 import { type Config, ConfigError } from '../config/config.ts'
 import type { Actor } from '../domain/admin/operator-action.ts'
-import { AppError, isStorageFailure } from '../domain/errors.ts'
+import { AppError, isStoreUnavailable } from '../domain/errors.ts'
 import { describeFailure } from '../domain/system-reason.ts'
 import type { ReloadConfig, Reloaded } from '../flow/admin/reload-config.ts'
 import type { Log } from '../flow/ports.ts'
@@ -129,12 +129,19 @@ async function reload({ started, path, log }: Served, by: Actor): Promise<Reload
     if (needsRestart.length > 0) log.warn({ settings: needsRestart }, 'other settings have changed and need a restart to take effect')
     return reloaded
   } catch (error) {
-    const problems = error instanceof ConfigError ? error.problems : [describeFailure(error)]
-    log.error({ problems }, 'the reloaded config has problems; nothing has changed')
+    const isStore = isStoreUnavailable(error)
+    const failure = isStore
+      ? `the store took nothing, so the config may be right: ${describeFailure(error)}. Reload again when the store works`
+      : describeFailure(error)
+    const problems = error instanceof ConfigError ? error.problems : [failure]
+    log.error(
+      { problems },
+      isStore ? 'the config was not reloaded; nothing has changed' : 'the reloaded config has problems; nothing has changed',
+    )
     await started
       .then((relay) => relay.reloadFailed(problems))
       .catch((err: unknown) => log.warn({ err }, 'the failed reload cannot be recorded'))
-    if (isStorageFailure(error) || error instanceof AppError) throw error
+    if (isStore || error instanceof AppError) throw error
     const facts = { problems: problems.slice(0, PROBLEMS_SHOWN) }
     throw new AppError('not_reloadable', 'The config has problems; nothing has changed.', { cause: error, facts })
   }

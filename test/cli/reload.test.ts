@@ -10,6 +10,7 @@ import { runRelay } from '../support/relay/relay-process.ts'
 import { commandsOf } from '../support/relay/run-command.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
+import { whileLocked } from '../support/store/stored-rows.ts'
 
 test('reload says what changed, what needs a restart, and what is wrong in the file', async () => {
   const folder = temporaryFolder()
@@ -34,6 +35,21 @@ test('reload says what changed, what needs a restart, and what is wrong in the f
     expect.stringMatching(/nothing has changed\.\n.*relay\.yaml:\d+:1 unknwon: is not a known key.*\n +\d+ \| unknwon/),
   ])
   expect((await operate('GET', '/relay/operator-events?limit=1')).body).toMatchObject({ events: [{ event: 'reload_failed' }] })
+})
+
+test('a reload that the store does not take says so, and that the config may be right', async () => {
+  const folder = temporaryFolder()
+  await using relay = await runRelay(writeConfig(folder, NO_CARRIER))
+  writeConfig(folder, NO_CARRIER, { retention: { history: '300d' } })
+  await whileLocked(join(folder, 'relay.db'), async () => {
+    expect(await commandsOf(relay)('reload')).toMatchObject({ code: 1, stderr: expect.stringContaining('store') })
+  })
+  const operate = await operatorOf(relay)
+  await expect
+    .poll(async () => (await operate('GET', '/relay/operator-events?limit=1')).body)
+    .toMatchObject({
+      events: [{ event: 'reload_failed', problems: [expect.stringMatching(/^the store took nothing, so the config may be right: /)] }],
+    })
 })
 
 test('a reload reads a secret file again, even if the config file has not changed', async () => {
