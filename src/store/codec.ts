@@ -180,8 +180,21 @@ type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
 type StoredSettings = EndpointSettings & { readonly secretsFingerprint?: string | undefined }
 
 export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<EndpointState, 'endpoint' | 'secretsFingerprint'>): string {
-  const { id: _id, name: _name, enabled: _enabled, ...settings } = endpoint
-  return JSON.stringify({ ...settings, secretsFingerprint } satisfies StoredSettings)
+  const { url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers } = endpoint
+  // One order of members, because a row that says the same is not saved again.
+  const settings = {
+    url,
+    signature,
+    filters,
+    backfill,
+    ratePerSecond,
+    concurrency,
+    scheduleMs,
+    refusals,
+    headers,
+    secretsFingerprint,
+  } satisfies StoredSettings
+  return JSON.stringify(settings)
 }
 
 function decodeSettings(text: string): StoredSettings {
