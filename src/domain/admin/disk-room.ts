@@ -27,7 +27,7 @@ export function hasRoomForWork({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'free
 }
 
 /** Operators are warned below this multiple of `freeBytesMin`, so that they can make room before pushes are refused. */
-const LOW_AT = 2
+export const LOW_AT = 2
 
 export function isDiskLow({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes < LOW_AT * freeBytesMin

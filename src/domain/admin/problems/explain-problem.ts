@@ -7,7 +7,7 @@ import type { CarrierState } from '../../polling/carrier-answer.ts'
 import { carrierRemedy, lastFailureText } from '../../polling/carrier-failure-words.ts'
 import { agoWord, codeWord, type Sentence, timeWord } from '../../words.ts'
 import type { ClockDoubt } from '../clock-record.ts'
-import { type DiskRoom, isDiskFull } from '../disk-room.ts'
+import { type DiskRoom, isDiskFull, LOW_AT } from '../disk-room.ts'
 import {
   explainLoss,
   explainMisunderstood,
@@ -251,7 +251,7 @@ function explainDisk(
       usage,
     ],
     todo: [
-      `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk, or ask the people who run the machine to.`,
+      `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk, ${bytesText(LOW_AT * freeBytesMin - freeBytes)} so that it lasts, or ask the people who run the machine to.`,
       'Do not restart the relay before: with no byte free it may not start.',
       'With room it goes on by itself. Then ask the carrier to send again what was refused.',
     ],

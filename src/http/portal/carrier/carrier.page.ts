@@ -231,7 +231,7 @@ function spendingSection(calls: Counts, callsPerDay: number, nowMs: number): Mar
             .join(' · '),
     ],
     ['Further languages', of('language'), 'texts missing from entries'],
-    ['Operators', of('operator'), 'refresh'],
+    ['Operators', of('operator'), 'refresh, check'],
     ['Token and repeats', of('token') + of('repeat'), `${countText(of('token'))} for tokens, ${countText(of('repeat'))} repeats`],
   ]
   const all = totalOf(calls)
