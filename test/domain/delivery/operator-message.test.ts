@@ -94,7 +94,7 @@ test('the messages about the disk say what the relay still does, also if it is f
     'The store’s disk is nearly full: 100 MB are free. The relay does all its work until less than 64 MB are free, and then refuses pushes.',
   )
   expect(textOf({ event: 'disk_low', ...room, freeBytes: 0 })).toBe(
-    'The store’s disk runs out of room: 0 B are free. That is too little to take pushes, of which an event of its own tells; this one ends later, once there is room to spare.',
+    'The store’s disk runs out of room: 0 kB are free. That is too little to take pushes, of which an event of its own tells; this one ends later, once there is room to spare.',
   )
 })
 
