@@ -109,18 +109,34 @@ testWith('promtool')('a write-ahead log that a program keeps long sounds an aler
   recording.expectAlerts({ RelayWalGrows: { [began]: 'silent', [long]: 'firing', [short]: 'silent' } })
 })
 
+/** Returns how many commits have taken more than a quarter of a second. */
+async function slowCommits(relay: Parameters<typeof scrapeOf>[0]): Promise<number> {
+  const text = await scrapeOf(relay)()
+  const shown = (line: string) =>
+    Number(
+      text
+        .split('\n')
+        .find((one) => one.startsWith(`${line} `))
+        ?.slice(line.length),
+    )
+  return shown('relay_commit_seconds_count') - shown('relay_commit_seconds_bucket{le="0.25"}')
+}
+
 testWith('promtool')('commits that wait for another program sound an alert at two pushes a minute', async () => {
   const recording = createRecording()
   const relay = await relayOfTest()
   const slow = await recording.pass(15, scrapeOf(relay), async (minute) => {
-    let pushed: Promise<unknown> = Promise.resolve()
-    await whileLocked(relay.databasePath, async () => {
-      pushed = twoPushes(relay)(100 + minute)
-      await untilShows(relay, 'relay_commit_queue 1')
-      const since = performance.now()
-      await expect.poll(() => performance.now() - since).toBeGreaterThan(400)
-    })
-    await pushed
+    const before = await slowCommits(relay)
+    // The relay waits half a second for the lock. Where the machine is slow, a commit may not have met it, or not have got it in time.
+    for (let nth = 0; nth === 0 || (await slowCommits(relay)) === before; nth++) {
+      let pushed: Promise<unknown> = Promise.resolve()
+      await whileLocked(relay.databasePath, async () => {
+        pushed = twoPushes(relay)(100 + 20 * minute + nth)
+        const since = performance.now()
+        await expect.poll(() => performance.now() - since).toBeGreaterThan(400)
+      })
+      await pushed
+    }
   })
   // Before and after, a slow machine may have slow commits as well.
   recording.expectAlerts({ RelayCommitsSlow: { [slow]: 'firing' } })
