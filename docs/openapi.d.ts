@@ -424,7 +424,7 @@ export interface paths {
         get?: never;
         /**
          * Watch a parcel
-         * @description Polls it from now on.
+         * @description Polls it from now on; while calls to the carrier pause, when it answers again.
          */
         put: operations["putRelayParcelsIdentifierWatch"];
         post?: never;
@@ -2463,7 +2463,10 @@ export interface components {
             full: boolean;
             cadence: {
                 watchedAt: string | null;
+                /** @description When the carrier is asked next; with `waitsForCarrier`, the earliest time. */
                 nextCheckAt: string | null;
+                /** @description Whether calls to the carrier pause, so that the parcel is checked when it answers again. */
+                waitsForCarrier: boolean;
                 lastCheckAt: string | null;
                 /** @description When a push or poll last reported on the parcel. */
                 heardAt: string | null;
@@ -2516,7 +2519,10 @@ export interface components {
             full: boolean;
             cadence: {
                 watchedAt: string | null;
+                /** @description When the carrier is asked next; with `waitsForCarrier`, the earliest time. */
                 nextCheckAt: string | null;
+                /** @description Whether calls to the carrier pause, so that the parcel is checked when it answers again. */
+                waitsForCarrier: boolean;
                 lastCheckAt: string | null;
                 /** @description When a push or poll last reported on the parcel. */
                 heardAt: string | null;
@@ -6644,4 +6650,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 18ec79f230515c8499ed9c42271c4d60050d6421eeba718284e5c6e6d325147c
+// Made of docs/openapi.json with the SHA-256 71fff9c5d1863df61845a88da5e3f62005dc5ed8dc47d40904f69d250d441938

@@ -59,6 +59,12 @@ function failedPolls({ failures }: ListedParcelAnswer['cadence']): string {
   return failures > 0 ? `, after ${counted(failures, 'failed poll', 'failed polls')}` : ''
 }
 
+function nextCheck({ waitsForCarrier }: ListedParcelAnswer['cadence'], nextCheckAt: string): string {
+  const when = until(nextCheckAt)
+  if (!waitsForCarrier) return when
+  return `when the carrier answers again${when === 'now' ? '' : `, ${when} at the earliest`}`
+}
+
 function present(parcels: readonly ListedParcelAnswer[]): string {
   return table(
     ['tracking number', 'tracking id', 'status', 'last seen', 'next check'],
@@ -69,7 +75,9 @@ function present(parcels: readonly ListedParcelAnswer[]): string {
         firstOf(identifiers.filter((one) => !trackingNumbers.includes(one))) ?? '',
         status ?? '',
         seen === '' ? 'never' : `${seen} ago`,
-        cadence.nextCheckAt === null ? (cadence.stopped ?? 'not watched') : `${until(cadence.nextCheckAt)}${failedPolls(cadence)}`,
+        cadence.nextCheckAt === null
+          ? (cadence.stopped ?? 'not watched')
+          : `${nextCheck(cadence, cadence.nextCheckAt)}${failedPolls(cadence)}`,
       ]
     }),
   )

@@ -1,8 +1,9 @@
 import { Command } from 'commander'
-import { counted, countText } from '../domain/amounts.ts'
+import { counted, countText, spanText } from '../domain/amounts.ts'
 import type { WatchListAnswer } from '../http/admin/parcel-lists.routes.ts'
 import type { ListedParcelAnswer } from '../http/admin/parcel-schemas.ts'
 import type { WatchedAnswer } from '../http/admin/parcels.routes.ts'
+import type { UpstreamAnswer } from '../http/polling/upstream.routes.ts'
 import type { PageAnswer } from '../http/server/answer-schemas.ts'
 import {
   type AskRelay,
@@ -52,6 +53,7 @@ async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json 
     else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
     else process.stdout.write(`${answer.body.identifier}: watched${await describeWatched(ask, answer.body)}\n`)
   }
+  if (json !== true) process.stdout.write(await notePause(ask))
 }
 
 /** Says whether the relay knew the number. A new number may belong to a parcel that the relay knows, but only its first poll shows that. */
@@ -65,9 +67,23 @@ async function describeWatched(ask: AskRelay, { identifier, created }: WatchedAn
   return `, the parcel ${other}${more.length === 0 ? '' : ` and ${counted(more.length, 'more identifier', 'more identifiers')}`}`
 }
 
+/** Says that first polls wait because calls to the carrier pause; empty: they do not. */
+export async function notePause(ask: AskRelay): Promise<string> {
+  const upstream = await ask<UpstreamAnswer>('GET', '/relay/upstream')
+  if (!upstream.ok) return ''
+  const { credentials, refusal, breaker } = upstream.body
+  const [why, seconds] =
+    credentials === 'refused'
+      ? ['The carrier refuses our password', refusal?.retrySeconds ?? 0]
+      : [`The carrier has answered no question${breaker.since === null ? '' : ` since ${breaker.since}`}`, breaker.restSeconds]
+  if (credentials !== 'refused' && breaker.state === 'closed') return ''
+  const earliest = seconds === 0 ? '' : `, in ${spanText(seconds * 1000)} at the earliest`
+  return `${why}, so calls pause: the first polls are made when it answers again${earliest}.\n`
+}
+
 /** Pushes contain tracking ids, but lists contain tracking numbers. So all numbers of a list may be new although the relay knows their parcels. */
-const MAY_BE_KNOWN =
-  'A number counts as new until its first poll, a minute or two from now. The relay may know its parcel by another identifier already. After the poll, see all of them with: parcel-relay parcels NUMBER\n'
+const firstPollsOf = (pause: string): string =>
+  `A number counts as new until its first poll${pause === '' ? ', a minute or two from now' : ''}. The relay may know its parcel by another identifier already. After the poll, see all of them with: parcel-relay parcels NUMBER\n${pause}`
 
 async function watchFile(ask: AskRelay, file: string, options: WatchOptions): Promise<void> {
   const total = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0 }
@@ -82,10 +98,11 @@ async function watchFile(ask: AskRelay, file: string, options: WatchOptions): Pr
     errors.push(...answer.body.errors.map(({ line, reason }) => ({ line: lineOf(line), reason })))
     total.lines += lines
   })
+  const pause = options.json === true ? '' : await notePause(ask)
   print(
     options,
     { ...total, errors },
-    `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.watched + total.failed, 'line', 'lines')}\n${total.created > 0 ? MAY_BE_KNOWN : ''}`,
+    `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.watched + total.failed, 'line', 'lines')}\n${total.created > 0 ? firstPollsOf(pause) : pause}`,
   )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }

@@ -116,7 +116,7 @@ export function openInternalApi(config: Config, parts: Parts & PortalParts & Ove
       delivery.review()
     }),
     manageParcels: createParcelCommands({ ...history, write, fetchUnknown: history.serve.fetchUnknown, underWay: ports.underWay, clock }),
-    lookAtParcels: createParcelQueries({ reads, write, clock }),
+    lookAtParcels: createParcelQueries({ reads, write, clock, carrier }),
     upstream: createUpstream({ carrier, write, version: VERSION, refusedSenders }),
     watchList: createImportWatches({ write, clock }),
     addressOf,

@@ -4,6 +4,7 @@ import { closeOpened, goodBody, json, openCarrier } from '../carrier/carrier-dou
 import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { ADMIN, ask, logIn } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { commandsOf } from '../support/relay/run-command.ts'
 
 const GOOD = 'AB123456789SE'
 const bad = (at: number) => `AX${100_000_000 + at}SE`
@@ -41,7 +42,14 @@ test.each(replies)('6.8: a carrier that answers every question with %s is a prob
     expect(await read('/relay/overview')).toMatch(/"kind":"carrier_failing".*"since":"20/)
   }, 60_000)
   await vi.waitFor(async () => expect(await read('/relay/operator-events')).toMatch(/"since":"20[^}]*"carrier_failing"/), 60_000)
-  expect((await (await loggedInAt(internalUrl)).get('/')).text).toMatch(/The carrier fails to answer <small>since/)
+  const portal = await loggedInAt(internalUrl)
+  expect((await portal.get('/')).text).toMatch(/The carrier fails to answer <small>since/)
+  // A parcel that is watched now has its first poll when the carrier answers again.
+  const watched = await commandsOf({ internalUrl })('watch', 'BX123456789SE')
+  expect(watched.stdout).toMatch(/since 20.*, so calls pause: the first polls are made when it answers again/)
+  expect(await read('/relay/parcels?query=BX123456789SE')).toContain('"waitsForCarrier":true')
+  for (const page of ['/parcels?query=BX', '/parcels/BX123456789SE'])
+    expect((await portal.get(page)).text).toContain('when the carrier answers again')
 
   isWell = true
   // The relay probes by itself, with the parcel that was answered before, although it is too old to be polled any more.

@@ -11,6 +11,15 @@ export type CarrierStanding =
   | { readonly kind: 'answers' }
   | { readonly kind: 'unasked' }
 
+/** Returns when scheduled calls may be made again, at the earliest, while calls pause or the credentials are refused; null: calls are made. */
+export function pausedUntilMs(
+  { credentials, refusal, breaker }: Pick<CarrierState, 'credentials' | 'refusal' | 'breaker'>,
+  nowMs: number,
+): number | null {
+  if (credentials === 'refused') return nowMs + (refusal?.retryMs ?? 0)
+  return breaker.state === 'closed' ? null : nowMs + breaker.restMs
+}
+
 /**
  * Judges the carrier. Refused credentials and failed calls are separate states. For example, a 429 or an outage after an operator has
  * corrected the password does not mean that the password is refused.

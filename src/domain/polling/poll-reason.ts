@@ -34,6 +34,9 @@ export const UNKNOWN_ASKED_AGAIN =
 
 export const ASKED_TO_WAIT = 'The last check failed, and the carrier asked not to be asked again before this time (Retry-After).'
 
+export const WAITS_FOR_CARRIER =
+  'Calls to the carrier pause now: it is checked when the carrier answers again, at this time at the earliest.'
+
 export function describePoll(reason: PollReason): string {
   switch (reason.kind) {
     case 'first':

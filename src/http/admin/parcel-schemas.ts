@@ -10,7 +10,8 @@ const parcelMembers = <More extends z.core.$ZodLooseShape>(more: More) => ({
   full: z.boolean().describe('Whether the parcel has as many entries as a parcel may have.'),
   cadence: z.strictObject({
     watchedAt: instant().nullable(),
-    nextCheckAt: instant().nullable(),
+    nextCheckAt: instant().nullable().describe('When the carrier is asked next; with `waitsForCarrier`, the earliest time.'),
+    waitsForCarrier: z.boolean().describe('Whether calls to the carrier pause, so that the parcel is checked when it answers again.'),
     lastCheckAt: instant().nullable(),
     heardAt: instant().nullable().describe('When a push or poll last reported on the parcel.'),
     failures: wholeNumber().describe('How many polls in a row have failed; 0: the carrier has answered the last one.'),

@@ -26,7 +26,7 @@ export const PARCELS_ROUTES = [
     method: 'put',
     path: '/relay/parcels/:identifier/watch',
     summary: 'Watch a parcel',
-    description: 'Polls it from now on.',
+    description: 'Polls it from now on; while calls to the carrier pause, when it answers again.',
     answers: () => ({
       200: jsonAnswer('The parcel is watched', watchedAs(false)),
       201: jsonAnswer('The parcel is watched, and new', watchedAs(true), location()),

@@ -1,21 +1,20 @@
-import type { InspectedIdentifier, ListedParcel } from '../../domain/admin/parcel-list.ts'
+import type { InspectedIdentifier } from '../../domain/admin/parcel-list.ts'
 import type { Entry } from '../../domain/history/history.ts'
 import { learningOf } from '../../domain/history/learning.ts'
-import type { ParcelState } from '../../domain/history/parcel-state.ts'
-import type { ExplainedParcel } from '../../flow/admin/parcels/parcel-queries.ts'
+import type { AwaitedParcel, ExplainedParcel } from '../../flow/admin/parcels/parcel-queries.ts'
 import { presentInstant } from '../server/present.ts'
 import type { ListedParcelAnswer, ParcelAnswer } from './parcel-schemas.ts'
 
-export function presentListed({ state, identifiers }: ListedParcel): ListedParcelAnswer {
+export function presentListed({ identifiers, ...awaited }: AwaitedParcel): ListedParcelAnswer {
   const trackingNumbers = identifiers.filter(({ isTrackingId }) => !isTrackingId)
-  return { identifiers: valuesOf(identifiers), trackingNumbers: valuesOf(trackingNumbers), ...presentState(state) }
+  return { identifiers: valuesOf(identifiers), trackingNumbers: valuesOf(trackingNumbers), ...presentState(awaited) }
 }
 
 function valuesOf(identifiers: readonly InspectedIdentifier[]): readonly string[] {
   return identifiers.map(({ value }) => value)
 }
 
-function presentState(state: ParcelState) {
+function presentState({ state, waitsForCarrier }: Pick<AwaitedParcel, 'state' | 'waitsForCarrier'>) {
   return {
     status: state.latest?.status ?? null,
     statusAt: presentInstant(state.latest?.atMs ?? null),
@@ -24,6 +23,7 @@ function presentState(state: ParcelState) {
     cadence: {
       watchedAt: presentInstant(state.watchedAtMs),
       nextCheckAt: presentInstant(state.nextPollAtMs),
+      waitsForCarrier,
       lastCheckAt: presentInstant(state.checkedAtMs),
       heardAt: presentInstant(state.lastSeenAtMs),
       failures: state.failures,
@@ -33,8 +33,8 @@ function presentState(state: ParcelState) {
 }
 
 /** Presents a parcel with its history and where each entry came from. */
-export function presentInspected({ state, identifiers, entries, nextPollBecause }: ExplainedParcel): ParcelAnswer {
-  const shown = presentState(state)
+export function presentInspected({ identifiers, entries, nextPollBecause, ...awaited }: ExplainedParcel): ParcelAnswer {
+  const shown = presentState(awaited)
   const cadence = { ...shown.cadence, nextCheckBecause: nextPollBecause }
   return { identifiers: identifiers.map(presentIdentifier), ...shown, cadence, history: entries.map(presentEntry) }
 }

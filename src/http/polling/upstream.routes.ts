@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { FAILURE_CODES } from '../../domain/polling/carrier-failure-words.ts'
-import { instant, jsonAnswer, named, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, instant, jsonAnswer, named, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -92,6 +92,8 @@ const upstreamSchema = named('Upstream', () =>
       .nullable(),
   }),
 )
+
+export type UpstreamAnswer = AnswerOf<typeof upstreamSchema>
 
 export const UPSTREAM_ROUTES = [
   apiRoute({

@@ -19,6 +19,7 @@ import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
 import type { ReadSide } from '../../../src/store/read-side.ts'
 import { manageDeliveriesAt } from '../delivery/manage-deliveries-at.ts'
 import { nothingServed } from '../relay/nothing-served.ts'
+import { CARRIER } from './carrier-state.ts'
 import { listen } from './listen.ts'
 import { keyringOf } from './token-keyring.ts'
 
@@ -103,7 +104,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     followFeed: createFollowFeed({ tail: createFeedTail({ reads, yieldToOthers: async () => {} }), signal, clock, spread: async () => {} }),
     feedFollowersMax: 10,
     manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {}, work: () => {}, refusedSenders: async () => [] }),
-    lookAtParcels: createParcelQueries({ reads, write: writes, clock }),
+    lookAtParcels: createParcelQueries({ reads, write: writes, clock, carrier: { state: () => CARRIER } }),
     manageDeliveries: manageDeliveriesAt({ write: writes, reads, clock }, await writes.relayId()),
     operations: createOperationQueries({ reads }),
     addressOf: () => '192.0.2.7',

@@ -4,9 +4,11 @@ import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
 import { asTyped } from '../../../domain/identifiers.ts'
 import { suggestName } from '../../../domain/near-name.ts'
+import { pausedUntilMs } from '../../../domain/polling/carrier-standing.ts'
 import { cadenceFactsOf } from '../../../domain/polling/next-poll.ts'
-import { ASKED_TO_WAIT, describePoll, describeStop, UNKNOWN_ASKED_AGAIN } from '../../../domain/polling/poll-reason.ts'
+import { ASKED_TO_WAIT, describePoll, describeStop, UNKNOWN_ASKED_AGAIN, WAITS_FOR_CARRIER } from '../../../domain/polling/poll-reason.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
+import type { Carrier } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
 import type { Part, Reads, Writes } from '../../relay.ts'
 
@@ -26,17 +28,22 @@ export interface ListQuestion {
 
 /** Lets operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
 export interface ParcelQueries {
-  list(question: ListQuestion): Promise<{ readonly parcels: readonly ListedParcel[]; readonly next: string | null }>
+  list(question: ListQuestion): Promise<{ readonly parcels: readonly AwaitedParcel[]; readonly next: string | null }>
   /** Counts what `list` lists over all pages, up to `COUNTED_MAX`. */
   count(question: Pick<ListQuestion, 'query' | 'status' | 'stopped'>): Promise<FilteredCount>
   inspect(identifier: string): Promise<ExplainedParcel>
+}
+
+/** `waitsForCarrier`: calls to the carrier pause. Then `nextPollAtMs` is the earliest time of the next poll, which is made when the carrier answers again. */
+export interface AwaitedParcel extends ListedParcel {
+  readonly waitsForCarrier: boolean
 }
 
 /**
  * A parcel with a sentence that says when and why it is polled next, or why it is not polled. The sentence is null if nobody ever watched
  * the parcel, or if the reason cannot be found out now.
  */
-export interface ExplainedParcel extends InspectedParcel {
+export interface ExplainedParcel extends InspectedParcel, AwaitedParcel {
   readonly nextPollBecause: string | null
 }
 
@@ -46,13 +53,21 @@ export const COUNTED_MAX = 10_000
 const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
-export function createParcelQueries({
-  reads,
-  write,
-  clock,
-}: Part<'clock', 'now'> &
-  Reads<'listParcels' | 'countParcels' | 'listStatuses' | 'inspectParcel'> &
-  Writes<'planPoll' | 'erasedAtMs'>): ParcelQueries {
+export interface ParcelQueryPorts
+  extends Part<'clock', 'now'>,
+    Reads<'listParcels' | 'countParcels' | 'listStatuses' | 'inspectParcel'>,
+    Writes<'planPoll' | 'erasedAtMs'> {
+  readonly carrier: Pick<Carrier, 'state'>
+}
+
+export function createParcelQueries({ reads, write, clock, carrier }: ParcelQueryPorts): ParcelQueries {
+  function awaited<Parcel extends ListedParcel>(parcel: Parcel): Parcel & AwaitedParcel {
+    const { nextPollAtMs } = parcel.state
+    const untilMs = pausedUntilMs(carrier.state(), clock.now())
+    if (untilMs === null || nextPollAtMs === null) return { ...parcel, waitsForCarrier: false }
+    return { ...parcel, state: { ...parcel.state, nextPollAtMs: Math.max(nextPollAtMs, untilMs) }, waitsForCarrier: true }
+  }
+
   async function explain(state: ParcelState): Promise<string | null> {
     if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
     if (state.stopped === 'unknown') return UNKNOWN_ASKED_AGAIN
@@ -78,7 +93,7 @@ export function createParcelQueries({
     async list({ query, status, stopped, unknown = false, cursor, limit }) {
       if (status !== null) await refuseUnknown(status)
       const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, isUnknown: unknown, after: cursor, limit })
-      return { parcels, next: next === null ? null : encodeCursor(next) }
+      return { parcels: parcels.map((one) => awaited(one)), next: next === null ? null : encodeCursor(next) }
     },
     count: ({ query, status, stopped }) => reads.countParcels({ prefix: query, status, stopped }, COUNTED_MAX),
     async inspect(text) {
@@ -89,7 +104,8 @@ export function createParcelQueries({
         const erased = erasedAtMs === null ? '' : ` The parcel that had it was erased at ${new Date(erasedAtMs).toISOString()}.`
         throw new AppError('not_found', `No parcel has this identifier.${erased}`)
       }
-      return { ...parcel, nextPollBecause: await explain(parcel.state) }
+      const shown = awaited(parcel)
+      return { ...shown, nextPollBecause: shown.waitsForCarrier ? WAITS_FOR_CARRIER : await explain(parcel.state) }
     },
   }
 }

@@ -1,8 +1,8 @@
-import type { FilteredCount, InspectedIdentifier, ListedParcel } from '../../../domain/admin/parcel-list.ts'
+import type { FilteredCount, InspectedIdentifier } from '../../../domain/admin/parcel-list.ts'
 import { counted, countText } from '../../../domain/amounts.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
-import { COUNTED_MAX } from '../../../flow/admin/parcels/parcel-queries.ts'
+import { type AwaitedParcel, COUNTED_MAX } from '../../../flow/admin/parcels/parcel-queries.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -22,7 +22,7 @@ interface ParcelFilters {
 interface ParcelListing {
   readonly filters: ParcelFilters
   /** Null: no identifier can begin with the text that was searched for. */
-  readonly found: { readonly parcels: readonly ListedParcel[]; readonly next: string | null; readonly counted: FilteredCount } | null
+  readonly found: { readonly parcels: readonly AwaitedParcel[]; readonly next: string | null; readonly counted: FilteredCount } | null
   readonly said: WatchSaid
 }
 
@@ -108,7 +108,7 @@ function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Ma
 </form>`
 }
 
-function rowsOf({ to, nowMs }: Visit, parcels: readonly ListedParcel[]): Markup {
+function rowsOf({ to, nowMs }: Visit, parcels: readonly AwaitedParcel[]): Markup {
   const linkTo = (value: string) => link(to`/parcels/${value}`, value, markup(' class="id"'))
   return table({
     label: 'Parcels',
@@ -120,14 +120,17 @@ function rowsOf({ to, nowMs }: Visit, parcels: readonly ListedParcel[]): Markup 
       { title: 'Carrier last told' },
       { title: 'Next check' },
     ],
-    rows: parcels.map(({ state, identifiers }) => [
-      nameOf(linkTo, identifiers),
-      state.latest === null ? stateMark('none', 'nothing known') : state.latest.status,
-      state.latest === null ? null : timeInTable(state.latest.atMs, nowMs),
-      state.entryCount,
-      state.lastSeenAtMs === null ? 'never' : relativeTime(state.lastSeenAtMs, nowMs),
-      nextCheck(state, nowMs),
-    ]),
+    rows: parcels.map((parcel) => {
+      const { state, identifiers } = parcel
+      return [
+        nameOf(linkTo, identifiers),
+        state.latest === null ? stateMark('none', 'nothing known') : state.latest.status,
+        state.latest === null ? null : timeInTable(state.latest.atMs, nowMs),
+        state.entryCount,
+        state.lastSeenAtMs === null ? 'never' : relativeTime(state.lastSeenAtMs, nowMs),
+        nextCheck(parcel, nowMs),
+      ]
+    }),
   })
 }
 
@@ -147,12 +150,14 @@ function nameOf(linkTo: (value: string) => Markup, identifiers: readonly Inspect
 }
 
 /** Says when the next check is due. A check whose time has come is "due now": it may have to wait for other checks. */
-export function dueText(atMs: number, nowMs: number): Part {
-  return atMs <= nowMs ? 'due now' : relativeTime(atMs, nowMs)
+export function dueText(atMs: number, nowMs: number, { waitsForCarrier }: Pick<AwaitedParcel, 'waitsForCarrier'>): Part {
+  if (!waitsForCarrier) return atMs <= nowMs ? 'due now' : relativeTime(atMs, nowMs)
+  return html`when the carrier answers again${atMs <= nowMs ? null : html`, ${relativeTime(atMs, nowMs)} at the earliest`}`
 }
 
-function nextCheck({ nextPollAtMs, stopped, failures }: ParcelState, nowMs: number): Part {
+function nextCheck(parcel: AwaitedParcel, nowMs: number): Part {
+  const { nextPollAtMs, stopped, failures } = parcel.state
   if (nextPollAtMs !== null)
-    return html`${dueText(nextPollAtMs, nowMs)}${failures === 0 ? null : html`<small>after ${counted(failures, 'failed check', 'failed checks')}</small>`}`
+    return html`${dueText(nextPollAtMs, nowMs, parcel)}${failures === 0 ? null : html`<small>after ${counted(failures, 'failed check', 'failed checks')}</small>`}`
   return stopped === null ? 'none' : html`ended<small>${STOPPED_BECAUSE[stopped]}</small>`
 }

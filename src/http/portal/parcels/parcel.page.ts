@@ -83,7 +83,7 @@ function leadOf(latest: Entry | undefined, { checkedAtMs, failures }: ExplainedP
 }
 
 function factsOf(
-  { state, identifiers, distributionType, nextPollBecause }: ExplainedParcel,
+  { state, identifiers, distributionType, nextPollBecause, waitsForCarrier }: ExplainedParcel,
   watchedBy: string | null,
   nowMs: number,
 ): readonly (readonly [string, Part])[] {
@@ -97,7 +97,7 @@ function factsOf(
       'Next check',
       state.nextPollAtMs === null
         ? ended
-        : html`${dueText(state.nextPollAtMs, nowMs)}${nextPollBecause === null ? null : html` <small>${receivedText(nextPollBecause)}</small>`}`,
+        : html`${dueText(state.nextPollAtMs, nowMs, { waitsForCarrier })}${nextPollBecause === null ? null : html` <small>${receivedText(nextPollBecause)}</small>`}`,
     ],
     ['Last check', state.checkedAtMs === null ? 'none yet' : relativeTime(state.checkedAtMs, nowMs)],
     ['Tracking number', numbers.length === 0 ? 'not known yet' : numbers],
