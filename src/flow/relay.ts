@@ -1,4 +1,4 @@
-import type { ReadSide } from '../store/read-side.ts'
+import type { ReadSide } from '../store/read-store.ts'
 import type { Clock, Log, Meter } from './ports.ts'
 import type { WriteSide } from './write-side.ts'
 

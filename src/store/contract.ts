@@ -1,9 +1,9 @@
 import type { StoreCopier } from './admin/backup-ports.ts'
-import type { ReadSide } from './read-side.ts'
+import type { ReadSide } from './read-store.ts'
 import type { WriteStore } from './write-store.ts'
 
 /**
- * A storage engine. `write-store.ts` and `read-side.ts` define its methods. This file adds what every engine promises; `test/store/contract/` tests it. Times
+ * A storage engine. `write-store.ts` and `read-store.ts` define its methods. This file adds what every engine promises; `test/store/contract/` tests it. Times
  * are epoch milliseconds by the caller's clock, because an engine never reads a clock.
  */
 export interface Engine {

@@ -17,6 +17,13 @@ export interface Session {
   enqueueWrite<P extends Params>(statement: Statement<P, unknown>, params: P): void
 }
 
+/** Makes functions of the store run on one session. */
+export function forSession(session: Session) {
+  return <Args extends readonly unknown[], Result>(run: (session: Session, ...args: Args) => Result) =>
+    (...args: Args): Result =>
+      run(session, ...args)
+}
+
 /** The connection that writes to the database. */
 export interface WriteEngine {
   readonly session: Session

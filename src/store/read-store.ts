@@ -1,10 +1,11 @@
 import { sql } from 'kysely'
+import type { FeedSlice } from '../domain/delivery/feed-entry.ts'
 import { existingTargets, listActions } from './admin/action-lists.ts'
 import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
 import { findFormerOrder } from './admin/operator-actions.ts'
 import { listOperatorEvents } from './admin/operator-events.ts'
-import { countParcels } from './admin/parcel-counts.ts'
+import { countParcels, countStore } from './admin/parcel-counts.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { createAgedReads } from './admin/retention/aged-rows.ts'
 import { loadRetention } from './admin/retention/retention-state.ts'
@@ -16,7 +17,9 @@ import { countBacklogs, listOldestWaiting } from './delivery/endpoint-backlogs.t
 import { listDamagedEndpoints, listEndpoints } from './delivery/endpoints.ts'
 import { lastFailures, listFailures } from './delivery/failures.ts'
 import { hasProbe } from './delivery/next-deliveries.ts'
-import { readFeed } from './delivery/read-feed.ts'
+import { type FeedRequest, readFeed } from './delivery/read-feed.ts'
+import { forSession, type Session } from './engine.ts'
+import type { Contents } from './history/contents.ts'
 import { listEventValues } from './history/event-values.ts'
 import { findParcel } from './history/find-parcel.ts'
 import { listStatuses } from './history/parcel-statuses.ts'
@@ -28,94 +31,91 @@ import { listRefusals } from './ingest/refusals.ts'
 import { listRefused } from './ingest/refused-pushes.ts'
 import { listLeftStores } from './moving/left-stores.ts'
 import { findAnsweredParcels } from './polling/answered-parcels.ts'
-import type { ReadEngine } from './read-engine.ts'
-import type { ReadSide } from './read-side.ts'
 import { listRestores } from './restores.ts'
 import { statement } from './statement.ts'
 
-const parcels = statement()((db) => db.selectFrom('parcel').select((row) => row.fn.countAll<number>().as('count')))
 const anyParcel = statement()((db) => db.selectFrom('parcel').select('id').limit(sql.lit(1)))
-const watched = statement()((db) =>
-  db
-    .selectFrom('parcel')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('next_poll_at_ms', 'is not', null),
-)
-const overdue = statement<{ nowMs: number }>()((db, p) =>
-  db
-    .selectFrom('parcel')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('next_poll_at_ms', '<=', p.nowMs),
-)
 
-const unknown = statement<{ reason: string }>()((db, p) =>
-  db
-    .selectFrom('parcel')
-    .select((row) => row.fn.countAll<number>().as('count'))
-    .where('next_poll_at_ms', 'is', null)
-    .where('stopped', '=', p.reason),
-)
+export interface ReadEngine {
+  readonly session: Session
+  /** Runs `work` with a session whose reads all come from one snapshot of the database. */
+  snapshot<T>(work: (session: Session) => Promise<T>): Promise<T>
+  /** Returns the cache of contents for reads within a snapshot. Call it before anything else is read. */
+  contents(snapshot: Session): Contents
+  /** The last assigned sequence, as the session sees it. */
+  lastSequence(session: Session): Promise<number>
+  close(): Promise<void>
+}
 
-/** Reads committed data on a connection that the writer does not use. */
-export function createReadStore(engine: ReadEngine): ReadSide {
+/** All reads of the store. Reads do not use the connections that write. */
+export interface ReadSide extends ReturnType<typeof createReadStore> {
+  /**
+   * Reads a parcel's present version from the store; null: the parcel no longer exists. Absent if only this process writes to the store,
+   * because its cache then knows every change.
+   */
+  readonly parcelVersion?: (parcelId: number) => Promise<number | null>
+}
+
+/** Reads committed data on a connection that the writer does not use. Each read is a function of the store; it is described there. */
+export function createReadStore(engine: ReadEngine) {
   const { session } = engine
+  const now = forSession(session)
+  const atOnce =
+    <Args extends readonly unknown[], Result>(read: (of: Session, ...args: Args) => Promise<Result>) =>
+    (...args: Args) =>
+      engine.snapshot((of) => read(of, ...args))
+  const withContents =
+    <Args extends readonly unknown[], Result>(read: (of: Session, contents: Contents, ...args: Args) => Promise<Result>) =>
+    (...args: Args) =>
+      engine.snapshot((of) => read(of, engine.contents(of), ...args))
   return {
-    readFeed: (request) =>
+    /** Events of the feed after a sequence, with the content that they have now. */
+    readFeed: (request: FeedRequest): Promise<FeedSlice> =>
       engine.snapshot(async (of) => ({ ...(await readFeed(of, engine.contents(of), request)), last: await engine.lastSequence(of) })),
-    findParcel: (identifier) => engine.snapshot((of) => findParcel(of, engine.contents(of), identifier)),
-    async counts(nowMs) {
-      const [all] = await session.all(parcels, {})
-      const [polled] = await session.all(watched, {})
-      const [late] = await session.all(overdue, { nowMs })
-      const [stopped] = await session.all(unknown, { reason: 'unknown' })
-      return {
-        parcels: all?.count ?? 0,
-        watched: polled?.count ?? 0,
-        overdue: late?.count ?? 0,
-        unknown: stopped?.count ?? 0,
-        quarantined: await countQuarantined(session),
-      }
-    },
-    countQuarantined: () => countQuarantined(session),
-    answeredParcels: (look) => findAnsweredParcels(session, look),
-    listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
-    countParcels: (filter, max) => countParcels(session, filter, max),
-    nameParcels: (parcelIds) => nameParcels(session, parcelIds),
-    listStatuses: () => listStatuses(session),
-    listEventValues: () => listEventValues(session),
-    inspectParcel: (identifier) => engine.snapshot((of) => inspectParcel(of, engine.contents(of), identifier)),
-    listEndpoints: () => listEndpoints(session),
-    listFailures: (request) => listFailures(session, request),
-    lastFailures: (endpointIds) => lastFailures(session, endpointIds),
-    countBacklogs: (endpointIds) => countBacklogs(session, endpointIds.map(Number)),
-    listOldestWaiting: () => listOldestWaiting(session),
-    hasProbe: (request) => hasProbe(session, request),
-    listDeliveries: (query) => engine.snapshot((of) => listDeliveries(of, query)),
-    listInbox: (query) => engine.snapshot((of) => listInbox(of, query)),
-    inspectPush: (inboxId) => engine.snapshot((of) => inspectPush(of, inboxId)),
-    listRefusals: (query) => listRefusals(session, query),
-    listRefused: () => listRefused(session),
-    countHeld: (state) => engine.snapshot((of) => countHeld(of, state)),
-    findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
-    countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
-    findQueued: (request) => findQueued(session, request),
-    listRestores: () => listRestores(session),
-    listLeftStores: () => listLeftStores(session),
+    findParcel: withContents(findParcel),
+    counts: now(countStore),
+    countQuarantined: now(countQuarantined),
+    answeredParcels: now(findAnsweredParcels),
+    listParcels: atOnce(listParcels),
+    countParcels: now(countParcels),
+    nameParcels: now(nameParcels),
+    listStatuses: now(listStatuses),
+    listEventValues: now(listEventValues),
+    inspectParcel: withContents(inspectParcel),
+    listEndpoints: now(listEndpoints),
+    listFailures: now(listFailures),
+    lastFailures: now(lastFailures),
+    countBacklogs: now(countBacklogs),
+    listOldestWaiting: now(listOldestWaiting),
+    hasProbe: now(hasProbe),
+    listDeliveries: atOnce(listDeliveries),
+    listInbox: atOnce(listInbox),
+    inspectPush: atOnce(inspectPush),
+    listRefusals: now(listRefusals),
+    listRefused: now(listRefused),
+    countHeld: atOnce(countHeld),
+    findDelivery: atOnce(findDelivery),
+    countReplayable: atOnce(countReplayable),
+    findQueued: now(findQueued),
+    listRestores: now(listRestores),
+    listLeftStores: now(listLeftStores),
+    /** Lists the damaged rows that a start skips, in words for the log. */
     listDamaged: async () => [
       ...(await listDamagedEndpoints(session)).map(({ name }) => `endpoint "${name}"`),
       ...(await listDamagedJobs(session)),
     ],
-    listDamagedEndpoints: () => listDamagedEndpoints(session),
-    listJobs: (query) => listJobs(session, query),
-    findJob: (id) => findJob(session, id),
-    listOperatorEvents: (query) => listOperatorEvents(session, query),
-    retentionState: () => loadRetention(session),
+    listDamagedEndpoints: now(listDamagedEndpoints),
+    listJobs: now(listJobs),
+    findJob: now(findJob),
+    listOperatorEvents: now(listOperatorEvents),
+    retentionState: now(loadRetention),
     ...createAgedReads(session),
-    listTallies: (query) => listTallies(session, query),
-    existingTargets: (targets) => existingTargets(session, targets),
-    listActions: (query) => engine.snapshot((of) => listActions(of, query)),
-    endedAmong: (sessions) => endedAmong(session, sessions),
-    findFormerOrder: (form) => findFormerOrder(session, form),
+    listTallies: now(listTallies),
+    existingTargets: now(existingTargets),
+    listActions: atOnce(listActions),
+    endedAmong: now(endedAmong),
+    findFormerOrder: now(findFormerOrder),
+    /** Throws when the store cannot answer. */
     async ping() {
       await session.all(anyParcel, {})
     },

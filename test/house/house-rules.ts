@@ -39,7 +39,7 @@ const STORE = [
   'moving/',
   'polling/',
   'engine.ts',
-  'read-side.ts',
+  'read-store.ts',
   'settings.ts',
   'write-store.ts',
 ].map((name) => `store/${name}`)

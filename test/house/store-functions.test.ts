@@ -27,7 +27,7 @@ const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
   'store/delivery/settlements.ts': ['cancelEach', 'saveSettlements'],
   'store/delivery/skips.ts': ['findSkipped'],
   'store/history/parcels.ts': ['saveParcel'],
-  'store/history/rebuilding.ts': ['rebuildVerbs'],
+  'store/history/rebuilding.ts': ['correctParcels'],
   'store/history/sightings.ts': ['loadSightingsOf'],
   'store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],
   'store/history/unused-contents.ts': ['markContents', 'removeContents', 'unmarkContents'],

@@ -1,7 +1,7 @@
 import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { ReadSide } from '../../store/read-side.ts'
+import type { ReadSide } from '../../store/read-store.ts'
 import type { Part, Reads, Writes } from '../relay.ts'
 
 export interface EnableOperatorPorts extends Part<'clock', 'now'>, Reads<'listEndpoints'>, Writes<'changeEndpoint'> {

@@ -4,7 +4,7 @@ import type { SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import { type EndpointBacklog, type EndpointState, NO_BACKLOG } from '../../domain/delivery/endpoint-state.ts'
 import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
 import { limitOf, type ShownLimit } from '../../domain/delivery/pace.ts'
-import type { ReadSide } from '../../store/read-side.ts'
+import type { ReadSide } from '../../store/read-store.ts'
 
 /** The next attempt at a failing endpoint, epoch milliseconds. */
 export interface NextProbe {

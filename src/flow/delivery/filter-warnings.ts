@@ -1,7 +1,7 @@
 import type { EndpointFilters } from '../../domain/delivery/endpoint.ts'
 import { FILTERS, ofEach, type Setting } from '../../domain/delivery/settings-table.ts'
 import { nearestName } from '../../domain/near-name.ts'
-import type { ReadSide } from '../../store/read-side.ts'
+import type { ReadSide } from '../../store/read-store.ts'
 
 /** If events have had more different values than this, the carrier seems to invent values all the time. Then an unknown value is no mistake. */
 const VALUES_MAX = 500

@@ -9,7 +9,7 @@ import { isShownKey, shownKey, shownTest } from '../../domain/delivery/shown-aga
 import { encodeTestEvent } from '../../domain/delivery/test-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
-import type { ReadSide } from '../../store/read-side.ts'
+import type { ReadSide } from '../../store/read-store.ts'
 import type { Relay, Writes } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'
 import { checkHeaders, checkStandardKey, checkStandardKeys, checkUrl, type EndpointRules, sealHeaders } from './check-endpoint.ts'

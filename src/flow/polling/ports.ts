@@ -10,7 +10,7 @@ import type {
   PushHealthUpdate,
   WatchResult,
 } from '../../domain/polling/poll.ts'
-import type { ScheduleShift } from '../../store/polling/polling-store.ts'
+import type { ScheduleShift } from '../../store/polling/schedule-shift.ts'
 
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface PollingWrites {

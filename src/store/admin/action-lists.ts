@@ -106,7 +106,7 @@ const knownPushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =
   db.selectFrom('inbox').select('id').where('id', 'in', oneOf(p.ids)),
 )
 
-/** See `AdminReads.existingTargets`. */
+/** Returns which of these parcels, deliveries and pushes exist. Leaves out things of other kinds. */
 export async function existingTargets(session: Session, targets: readonly ListedTarget[]): Promise<readonly ListedTarget[]> {
   const idsOf = (of: string) => targets.flatMap(({ kind, id }) => (kind === of ? id : []))
   const numbersOf = (of: string) => idsOf(of).flatMap((id) => (/^\d{1,15}$/.test(id) ? Number(id) : []))

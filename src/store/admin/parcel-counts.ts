@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
-import type { FilteredCount, ParcelFilter } from '../../domain/admin/parcel-list.ts'
+import type { FilteredCount, ParcelFilter, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Session } from '../engine.ts'
+import { countQuarantined } from '../ingest/inbox.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { AFTER_ALL } from './parcel-lists.ts'
@@ -73,4 +74,40 @@ export async function countParcels(session: Session, { prefix, status, stopped }
   const looked = groups.reduce((sum, group) => sum + Number(group.looked), 0)
   const count = listed.reduce((sum, parcels) => sum + parcels, 0)
   return { count: Math.min(count, max), more: looked > max }
+}
+
+const allParcels = statement()((db) => db.selectFrom('parcel').select((row) => row.fn.countAll<number>().as('count')))
+const watched = statement()((db) =>
+  db
+    .selectFrom('parcel')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('next_poll_at_ms', 'is not', null),
+)
+const overdue = statement<{ nowMs: number }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('next_poll_at_ms', '<=', p.nowMs),
+)
+
+const unknown = statement<{ reason: string }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('next_poll_at_ms', 'is', null)
+    .where('stopped', '=', p.reason),
+)
+
+export async function countStore(session: Session, nowMs: number): Promise<StoreCounts> {
+  const [all] = await session.all(allParcels, {})
+  const [polled] = await session.all(watched, {})
+  const [late] = await session.all(overdue, { nowMs })
+  const [stopped] = await session.all(unknown, { reason: 'unknown' })
+  return {
+    parcels: all?.count ?? 0,
+    watched: polled?.count ?? 0,
+    overdue: late?.count ?? 0,
+    unknown: stopped?.count ?? 0,
+    quarantined: await countQuarantined(session),
+  }
 }

@@ -133,7 +133,10 @@ const claimed = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('delivery').select(['id', 'parcel_id', 'state', 'reason']).where('id', 'in', oneOf(p.ids)),
 )
 
-/** See `DeliveryTx.findOvertaken`. Reads the rows again, because a join may have moved claimed deliveries to another parcel. */
+/**
+ * Returns which of these claimed deliveries must not be sent. Each of them has ended, was skipped, shares its parcel with another claim, or
+ * comes after another delivery because parcels were joined. Reads the rows again, because a join may have moved claimed deliveries.
+ */
 export async function findOvertaken(session: Session, deliveryIds: readonly number[]): Promise<readonly number[]> {
   if (deliveryIds.length === 0) return []
   const rows = await session.all(claimed, { ids: deliveryIds })

@@ -3,12 +3,12 @@ import {
   type DeliveryCursor,
   type DeliveryPage,
   type DeliveryQuery,
+  type InspectedDelivery,
   type QueuedSpan,
   readToldEvent,
 } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import type { ReadSide } from '../read-side.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 import { acceptedAttempt, decodeAttempt, decodeDelivery } from './delivery-codec.ts'
@@ -159,7 +159,7 @@ const attemptsOf = statement<{ id: number }>()((db, p) =>
 )
 
 /** The attempts are newest first. Null: there is no such delivery. */
-export async function findDelivery(session: Session, id: number): Promise<Awaited<ReturnType<ReadSide['findDelivery']>>> {
+export async function findDelivery(session: Session, id: number): Promise<InspectedDelivery | null> {
   const [row] = await session.all(one, { id })
   if (row === undefined) return null
   const accepted = acceptedAttempt(row)

@@ -104,12 +104,10 @@ export async function findEnded(
   return { ended, next: last === undefined ? null : { at: last.at, id: last.id } }
 }
 
-/** Counts the selected deliveries up to `limit`. Waiting deliveries of a removed endpoint count as ended. */
+/** Counts the deliveries that a replay would queue, up to `limit`. Waiting deliveries of a removed endpoint count as ended. */
 export async function countReplayable(
   session: Session,
-  selection: DeliverySelection,
-  limit: number,
-  untilMs: number,
+  { selection, limit, untilMs }: { readonly selection: DeliverySelection; readonly limit: number; readonly untilMs: number },
 ): Promise<ReplayCount> {
   const waiting = selection.states.includes('cancelled') ? await waitingOf(session, selection, limit) : []
   const ended = waiting.length < limit ? await findRows(session, { selection, after: null, limit: limit - waiting.length, untilMs }) : []

@@ -141,10 +141,13 @@ const countDead = statement<{ endpointId: number; after: number; to: number }>()
 
 const NO_END = Number.MAX_SAFE_INTEGER
 
-/** See `DeliveryReads.countBacklogs`. */
-export async function countBacklogs(session: Session, endpointIds: readonly number[]): Promise<ReadonlyMap<string, EndpointBacklog>> {
+/**
+ * Counts the waiting and the dead deliveries of endpoints, by their ids: in one query those of which there are few, as of most endpoints, and the
+ * others in parts, so that other reads can run in between.
+ */
+export async function countBacklogs(session: Session, endpointIds: readonly string[]): Promise<ReadonlyMap<string, EndpointBacklog>> {
   const backlogs = new Map<string, EndpointBacklog>()
-  for (const { endpoint_id: id, waiting, oldest, dead } of await session.all(fewOfEach, { endpointIds })) {
+  for (const { endpoint_id: id, waiting, oldest, dead } of await session.all(fewOfEach, { endpointIds: endpointIds.map(Number) })) {
     const isFew = Math.max(waiting ?? 0, dead ?? 0) < FEW
     backlogs.set(String(id), isFew ? { waiting: waiting ?? 0, oldestAtMs: oldest, dead: dead ?? 0 } : await countBacklog(session, id))
   }
@@ -172,13 +175,13 @@ async function countBacklog(session: Session, endpointId: number): Promise<Endpo
   return { waiting, oldestAtMs, dead: await countDeadOf(session, endpointId) }
 }
 
-/** See `DeliveryReads.listOldestWaiting`. */
+/** Returns when the oldest waiting delivery of each endpoint was queued, in one query; absent: none waits. Looks at up to 20,000 of each. */
 export async function listOldestWaiting(session: Session): Promise<ReadonlyMap<string, number>> {
   const found = await session.all(oldestWaiting, {})
   return new Map(found.flatMap(({ id, oldest }) => (oldest === null ? [] : [[String(id), oldest] as const])))
 }
 
-/** See `DeliveryTx.countWaiting`. */
+/** Counts the deliveries that wait for an endpoint, and stops at `limit`. */
 export async function countWaiting(session: Session, endpointId: string, limit: number): Promise<number> {
   const [some] = await session.all(countSome, { endpointId: Number(endpointId), limit })
   return some?.count ?? 0

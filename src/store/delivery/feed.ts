@@ -94,7 +94,7 @@ const timesNear = (isBefore: boolean) =>
 const timesUpTo = timesNear(true)
 const timesAfter = timesNear(false)
 
-/** See `DeliveryTx.recordedAt`. */
+/** When an event of the feed was recorded, or the event next to it whose time is known, epoch milliseconds; null: no time is known. */
 export async function recordedAt(session: Session, sequence: number): Promise<number | null> {
   const timeIn = async (times: typeof timesUpTo) =>
     (await session.all(times, { sequence })).find((row) => row.learnt_at_ms !== null)?.learnt_at_ms ?? null

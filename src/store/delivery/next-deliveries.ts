@@ -94,7 +94,7 @@ async function findEach(session: Session, look: NextLook): Promise<NextFound> {
   return { untried, woken, retried, lookAgainAtMs: null }
 }
 
-/** See `DeliveryTx.findNextDeliveries`. */
+/** See `WriteTx.findNextDeliveries`. */
 export async function findNextDeliveries(
   session: Session,
   request: NextRequest,
@@ -125,7 +125,10 @@ const nextOfAll = statement<Look & ProbeLookup>()((db, p, { oneOf }) =>
     .orderBy('next_attempt_at_ms'),
 )
 
-/** See `DeliveryTx.findProbe`. A parcel has at most one due delivery, so the search skips at most one row for each excluded parcel. */
+/**
+ * Finds the next probe of a failing endpoint: a delivery that was never attempted or, if there is none, the delivery whose last attempt was
+ * longest ago. Null: nothing waits. A parcel has at most one due delivery, so the search skips at most one row for each excluded parcel.
+ */
 export async function findProbe(
   session: Session,
   { endpointId, exceptParcelIds, beforeRound, nowMs }: ProbeRequest,
@@ -150,7 +153,7 @@ const anyOfAll = statement<{ endpointId: number } & ProbeLookup>()((db, p, { one
     .limit(sql.lit(1)),
 )
 
-/** See `DeliveryReads.hasProbe`. */
+/** Whether a failing endpoint has a delivery for a probe; see `findProbe`. */
 export async function hasProbe(
   session: Pick<Session, 'all'>,
   { endpointId, exceptParcelIds, beforeRound }: Omit<ProbeRequest, 'nowMs'>,
@@ -168,7 +171,7 @@ const hasten = statement<{ id: number }>()((db, p, { unindexed }) =>
 )
 const standing = statement<{ id: number }>()((db, p) => db.selectFrom('delivery').select(['endpoint_id', 'state']).where('id', '=', p.id))
 
-/** See `DeliveryTx.hastenDelivery`. */
+/** Puts a waiting delivery before all others of its endpoint, and returns its state; null: there is no such delivery. */
 export async function hastenDelivery(
   session: Session,
   deliveryId: number,

@@ -23,7 +23,7 @@ const auditOf = statement<{ sequences: readonly number[] }>()((db, p, { oneOf })
   db.selectFrom('audit').select(['sequence', 'detail']).where('sequence', 'in', oneOf(p.sequences)),
 )
 
-interface FeedRequest {
+export interface FeedRequest {
   readonly after: number
   readonly limit: number
 }

@@ -161,7 +161,7 @@ export function cancelEach(session: Session, ids: readonly number[], nowMs: numb
   for (const id of ids) session.enqueueWrite(releaseFirst, { id, nowMs })
 }
 
-/** See `DeliveryTx.saveSettlements`. A held delivery stays in the state `due`. It is not sent, because its endpoint is disabled. */
+/** See `WriteTx.saveSettlements`. A held delivery stays in the state `due`. It is not sent, because its endpoint is disabled. */
 export function saveSettlements(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   for (const one of settled) {
     const { deliveryId: id, attempts, result, atMs } = one

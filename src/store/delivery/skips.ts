@@ -20,7 +20,7 @@ const mark = statement<{ id: number }>()((db, p) =>
 )
 const one = statement<{ id: number }>()((db, p) => db.selectFrom('delivery').select('id').where('id', '=', p.id))
 
-/** See `DeliveryTx.skipDelivery`. */
+/** Marks a waiting delivery as skipped, so that it is no longer claimed. `ended`: it has ended already. Null: there is no such delivery. */
 export async function skipDelivery(session: Session, id: number): Promise<'done' | 'ended' | null> {
   if ((await session.run(mark, { id })).rows > 0) return 'done'
   const [found] = await session.all(one, { id })
@@ -31,7 +31,6 @@ const unmark = statement<{ id: number }>()((db, p) =>
   db.updateTable('delivery').set({ reason: null }).where('id', '=', p.id).where('state', 'in', UNENDED),
 )
 
-/** See `DeliveryTx.unskipDelivery`. */
 export function unskipDelivery(session: Session, id: number): void {
   session.enqueueWrite(unmark, { id })
 }
@@ -46,7 +45,7 @@ const marked = statement()((db) =>
     .where('state', 'in', UNENDED),
 )
 
-/** See `DeliveryTx.findSkipped`. */
+/** See `WriteTx.findSkipped`. */
 export async function findSkipped(session: Session, endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]> {
   const found = (await session.all(marked, {})).map(decodeSkipped)
   return endpointIds === null ? found : found.filter(({ endpointId }) => endpointIds.includes(endpointId))

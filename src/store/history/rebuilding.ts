@@ -2,13 +2,12 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { StoredAnswer, StoredPush } from '../../domain/history/rebuild/evidence.ts'
-import type { StoredParcel } from '../../domain/history/rebuild/rebuild-parcel.ts'
+import type { ParcelCorrection, StoredParcel } from '../../domain/history/rebuild/rebuild-parcel.ts'
 import { decodeAnswer, decodeListed, encodeAnswerHead } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { Contents } from './contents.ts'
-import type { RebuildTx } from './history-store.ts'
 import { decodeIdentifier, loadIdentifiersOf } from './parcels.ts'
 import { markContents } from './unused-contents.ts'
 
@@ -83,79 +82,91 @@ const renameContent = statement<{ id: number; digest: Uint8Array }>()((db, p) =>
   db.updateTable('content').set({ digest: p.digest }).where('id', '=', p.id),
 )
 
-interface RebuildParts {
-  readonly session: Session
-  readonly contents: Pick<Contents, 'forgetId'>
-  readonly parcels: {
-    /** Keeps other transactions from changing these parcels until this one ends. Returns the parcels that exist. */
-    hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
-  }
+/** How many rows a rebuild has to read for a parcel. */
+export interface RebuildableParcel {
+  readonly parcelId: number
+  readonly pushes: number
+  readonly answers: number
 }
 
-/** Makes the methods of a transaction that rebuilds parcels. Both engines use them. */
-export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadSightings: LoadSightings): RebuildTx {
-  return {
-    async listRebuildable(page) {
-      const rows = await session.all(parcelsAfter, page)
-      return rows.map(({ id, pushes, answers }) => ({ parcelId: id, pushes: pushes ?? 0, answers: answers ?? 0 }))
-    },
-    async lastParcelId() {
-      const [row] = await session.all(lastParcel, {})
-      return row?.id ?? 0
-    },
-    async loadStoredParcels(parcelIds) {
-      const states = await parcels.hold(parcelIds)
-      const ids = states.map(({ parcelId }) => parcelId)
-      const [sightings, identifiers, answers] = await Promise.all([
-        loadSightings(ids),
-        loadIdentifiersOf(session, ids),
-        session.all(answersOf, { ids }),
-      ])
-      const named = Map.groupBy(identifiers, (row) => row.parcel_id)
-      const answered = Map.groupBy(answers, (row) => row.parcel_id)
-      return states.map((state): StoredParcel => {
-        const { parcelId } = state
-        return {
-          state,
-          identifiers: (named.get(parcelId) ?? []).map(decodeIdentifier),
-          sightings: sightings.get(parcelId) ?? [],
-          answers: (answered.get(parcelId) ?? []).map(decodeStoredAnswer),
-        }
+/** Lists parcels with ids above `after`, ascending. */
+export async function listRebuildable(
+  session: Session,
+  page: { readonly after: number; readonly limit: number },
+): Promise<readonly RebuildableParcel[]> {
+  const rows = await session.all(parcelsAfter, page)
+  return rows.map(({ id, pushes, answers }) => ({ parcelId: id, pushes: pushes ?? 0, answers: answers ?? 0 }))
+}
+
+/** Returns the id of the newest parcel; 0: there is none. */
+export async function newestParcelId(session: Session): Promise<number> {
+  const [row] = await session.all(lastParcel, {})
+  return row?.id ?? 0
+}
+
+interface HoldingTx extends Session {
+  holdParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
+  loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, StoredParcel['sightings']>>
+}
+
+/** Loads everything that is stored about these parcels, and locks them until the transaction ends. Leaves out parcels that do not exist. */
+export async function loadStoredParcels(tx: HoldingTx, parcelIds: readonly number[]): Promise<readonly StoredParcel[]> {
+  const states = await tx.holdParcels(parcelIds)
+  const ids = states.map(({ parcelId }) => parcelId)
+  const [sightings, identifiers, answers] = await Promise.all([
+    tx.loadSightings(ids),
+    loadIdentifiersOf(tx, ids),
+    tx.all(answersOf, { ids }),
+  ])
+  const named = Map.groupBy(identifiers, (row) => row.parcel_id)
+  const answered = Map.groupBy(answers, (row) => row.parcel_id)
+  return states.map((state) => ({
+    state,
+    identifiers: (named.get(state.parcelId) ?? []).map(decodeIdentifier),
+    sightings: sightings.get(state.parcelId) ?? [],
+    answers: (answered.get(state.parcelId) ?? []).map(decodeStoredAnswer),
+  }))
+}
+
+export async function listStoredPushes(session: Session, parcelIds: readonly number[]): Promise<readonly StoredPush[]> {
+  return (await session.all(pushesOf, { ids: parcelIds })).map(decodePush)
+}
+
+/** Lists a page of a parcel's recorded pushes, in the order of their digests; `after` '': from the first. */
+export async function pagePushes(
+  session: Session,
+  { parcelId, after, limit }: { readonly parcelId: number; readonly after: string; readonly limit: number },
+): Promise<readonly StoredPush[]> {
+  return (await session.all(pushesAfter, { parcelId, after: Buffer.from(after, 'latin1'), limit })).map(decodePush)
+}
+
+/** Deletes the rows that corrections replace, and corrects answers. `applyChanges` writes the new rows, in the same transaction. */
+export async function correctParcels(
+  session: Session,
+  contents: Pick<Contents, 'forgetId'>,
+  corrections: readonly ParcelCorrection[],
+): Promise<void> {
+  for (const { state, dropped, answers } of corrections) {
+    const { parcelId } = state
+    for (const { sighting, sequence } of dropped) session.enqueueWrite(dropSighting, { parcelId, atMs: sighting.instant.atMs, sequence })
+    for (const { answer, decidesOrder } of answers) {
+      const { language, digest, askedAtMs: _fact, entryCount, flawed, ...head } = answer
+      session.enqueueWrite(correctAnswer, {
+        parcelId,
+        language,
+        digest: Buffer.from(digest, 'hex'),
+        entryCount,
+        isFlawed: flawed ? 1 : 0,
+        decidesOrder: decidesOrder ? 1 : 0,
+        head: encodeAnswerHead(head),
       })
-    },
-    async listStoredPushes(parcelIds) {
-      return (await session.all(pushesOf, { ids: parcelIds })).map(decodePush)
-    },
-    async pagePushes({ parcelId, after, limit }) {
-      return (await session.all(pushesAfter, { parcelId, after: Buffer.from(after, 'latin1'), limit })).map(decodePush)
-    },
-    async correctParcels(corrections) {
-      for (const { state, dropped, answers } of corrections) {
-        const { parcelId } = state
-        for (const { sighting, sequence } of dropped)
-          session.enqueueWrite(dropSighting, { parcelId, atMs: sighting.instant.atMs, sequence })
-        for (const { answer, decidesOrder } of answers) {
-          const { language, digest, askedAtMs: _fact, entryCount, flawed, ...head } = answer
-          session.enqueueWrite(correctAnswer, {
-            parcelId,
-            language,
-            digest: Buffer.from(digest, 'hex'),
-            entryCount,
-            isFlawed: flawed ? 1 : 0,
-            decidesOrder: decidesOrder ? 1 : 0,
-            head: encodeAnswerHead(head),
-          })
-        }
-      }
-      const jsons = new Set(corrections.flatMap(({ saved }) => saved.map(({ content }) => content)))
-      await Promise.all([...jsons].map((json) => disownContent(session, json)))
-      for (const json of jsons) contents.forgetId(json)
-      await markDropped(session, new Set(corrections.flatMap(({ dropped }) => dropped.map(({ content }) => content))))
-    },
+    }
   }
+  const jsons = new Set(corrections.flatMap(({ saved }) => saved.map(({ content }) => content)))
+  await Promise.all([...jsons].map((json) => disownContent(session, json)))
+  for (const json of jsons) contents.forgetId(json)
+  await markDropped(session, new Set(corrections.flatMap(({ dropped }) => dropped.map(({ content }) => content))))
 }
-
-type LoadSightings = (parcelIds: readonly number[]) => Promise<ReadonlyMap<number, StoredParcel['sightings']>>
 
 /**
  * If a damaged row has the digest of this content but holds another content, gives that row a new digest. Then this content can be stored

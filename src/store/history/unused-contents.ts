@@ -1,7 +1,13 @@
 import { sql } from 'kysely'
-import type { UnusedText } from '../admin/retention/retention-store.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
+
+/** A text that no sighting used when it was marked. `isUsed`: a sighting uses the text again. */
+export interface UnusedText {
+  readonly id: number
+  readonly json: string
+  readonly isUsed: boolean
+}
 
 type Ids = { readonly ids: readonly number[] }
 

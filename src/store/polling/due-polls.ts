@@ -2,8 +2,14 @@ import { pollableNow } from '../../domain/identifiers.ts'
 import type { DueCursor, PollCandidate } from '../../domain/polling/poll.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
-import type { WriteTx } from '../write-store.ts'
 import type { Leases } from './leases.ts'
+
+/** `after`: the last parcel of the page before. */
+export interface DuePage {
+  readonly nowMs: number
+  readonly limit: number
+  readonly after: DueCursor | null
+}
 
 const due = statement<{ nowMs: number; fromMs: number; afterId: number; limit: number }>()((db, p) =>
   db
@@ -37,11 +43,7 @@ const askable = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, {
 const BEFORE_ALL = Number.MIN_SAFE_INTEGER
 
 /** Lists due parcels that have no lease, most overdue first. Reads only the index of the schedule. */
-export async function findDuePolls(
-  session: Session,
-  leases: Leases,
-  { nowMs, limit, after }: Parameters<WriteTx['duePolls']>[0],
-): Promise<readonly DueCursor[]> {
+export async function findDuePolls(session: Session, leases: Leases, { nowMs, limit, after }: DuePage): Promise<readonly DueCursor[]> {
   // Copy the leases before the read. If a poll ends during the read, the read may still return its parcel as due. Its lease in the copy keeps it out.
   const held = new Set(leases.held(nowMs).keys())
   const from = { fromMs: after?.dueAtMs ?? BEFORE_ALL, afterId: after?.parcelId ?? 0 }
@@ -56,7 +58,7 @@ export async function findDuePolls(
 export async function findAskable(
   session: Session,
   leases: Leases,
-  { parcelIds, nowMs }: Parameters<WriteTx['pollCandidates']>[0],
+  { parcelIds, nowMs }: { readonly parcelIds: readonly number[]; readonly nowMs: number },
 ): Promise<readonly PollCandidate[]> {
   const held = leases.held(nowMs)
   const ids = parcelIds.filter((parcelId) => !held.has(parcelId))

@@ -2,7 +2,15 @@ import { sql } from 'kysely'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
-import type { ScheduleShift } from './polling-store.ts'
+
+/** See `PollingWrites.shiftSchedule`. */
+export interface ScheduleShift {
+  readonly byMs: number
+  readonly sinceMs: number
+  readonly nowMs: number
+  readonly afterParcelId: number
+  readonly limit: number
+}
 
 /** The parcel id of operator events. */
 const NO_PARCEL = 0

@@ -9,14 +9,13 @@ import { removeParcels } from '../admin/retention/retire-parcels.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { eventValueKey } from '../history/event-values.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
-import { rebuildVerbs } from '../history/rebuilding.ts'
 import { loadTombstoneKey } from '../history/tombstones.ts'
 import { markContents, removeContents, unmarkContents } from '../history/unused-contents.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
-import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
+import { createWriteVerbs, type WriteParts } from '../write-store.ts'
 import { createLostCommits, type LostCommits, type Timeline, timelineIn } from './admin/lost-commits.ts'
 import { namesIn, proveHeld } from './admin/replica-fence.ts'
 import { missedAfterRestore } from './backups/restored-tombstones.ts'
@@ -381,7 +380,6 @@ function recordingVerbs(parts: Parts) {
       const next = { parcelId: parcelNumbers?.first ?? 0, sequence: PROVISIONAL + 1, inboxId }
       return { next, identifiers, endpoints: subscribers.endpoints }
     },
-    ...rebuildVerbs(parts, (parcelIds) => readWhole(source, parcelIds)),
     loadSightings: (parcelIds) => readWhole(source, parcelIds),
     loadNeeds: (needs) => loadNeeds(source, needs),
     async applyChanges(changes) {

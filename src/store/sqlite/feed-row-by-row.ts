@@ -12,7 +12,7 @@ const keptBody = statement<{ id: number }>()((db, p) =>
 )
 
 /**
- * See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event.
+ * See `WriteTx.readFeedEntries`. Entries have their current content, but the payload of the original event.
  *
  * It reads row by row, which is safe only because nobody else commits between two reads. Otherwise a parcel that is joined to another between
  * two reads would look erased.

@@ -14,7 +14,7 @@ import {
   saveIdentifier,
   saveParcel,
 } from '../history/parcels.ts'
-import type { Parcels } from '../write-verbs.ts'
+import type { Parcels } from '../write-store.ts'
 import { createParcelMemory } from './parcel-memory.ts'
 
 /** The most parcels in the cache, and the most identifiers. Together they take about 10 MB. */

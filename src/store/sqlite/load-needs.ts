@@ -15,7 +15,7 @@ export interface BatchSource {
   readonly known: KnownParcels
 }
 
-/** See `HistoryTx.loadNeeds`. Loads parcels (mostly from the cache) and pushes first, because they make some other reads needless. */
+/** See `WriteTx.loadNeeds`. Loads parcels (mostly from the cache) and pushes first, because they make some other reads needless. */
 export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs): Promise<Loaded> {
   const parcels = await known.findMany(asked.parcels)
   const pushes = new Map<string, number>()

@@ -7,7 +7,7 @@ import type { CommitQueue } from '../../runtime/commit-queue.ts'
 import type { DiskWatch } from '../../runtime/disk-watch.ts'
 import type { ChangeTable } from '../../runtime/threads/change-table.ts'
 import type { SharedCarrier, SharedFlights } from '../../store/polling/shared-carrier.ts'
-import type { ReadSide } from '../../store/read-side.ts'
+import type { ReadSide } from '../../store/read-store.ts'
 import type { Receiver } from '../hosting/receive-side.ts'
 import type { Replicas } from '../replicas.ts'
 

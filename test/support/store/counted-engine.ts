@@ -1,6 +1,5 @@
 import type { WriteEngine } from '../../../src/store/engine.ts'
-import type { ReadEngine } from '../../../src/store/read-engine.ts'
-import type { ReadSide } from '../../../src/store/read-side.ts'
+import type { ReadEngine, ReadSide } from '../../../src/store/read-store.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
 
 /** The work that a database has done: the numbers of statements, and of rows returned or changed. */

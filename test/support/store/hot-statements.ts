@@ -1,6 +1,7 @@
 import { takeEndedJobs } from '../../../src/store/admin/jobs.ts'
 import { addOperatorEvent } from '../../../src/store/admin/operator-events.ts'
-import { pruneOperations } from '../../../src/store/admin/retention/remove-aged.ts'
+import { pruneOperations, withAgedRows } from '../../../src/store/admin/retention/remove-aged.ts'
+import { saveRetention } from '../../../src/store/admin/retention/retention-state.ts'
 import { addTallies, findCounted, noteFlush, pruneTallies } from '../../../src/store/admin/tallies.ts'
 import { endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../../src/store/admin/troubles.ts'
 import type { Engine } from '../../../src/store/contract.ts'
@@ -9,6 +10,8 @@ import { recordedAt } from '../../../src/store/delivery/feed.ts'
 import { findProbe, hastenDelivery, waitsForOthers } from '../../../src/store/delivery/next-deliveries.ts'
 import { skipDelivery, unskipDelivery } from '../../../src/store/delivery/skips.ts'
 import type { Session } from '../../../src/store/engine.ts'
+import { listRebuildable, listStoredPushes, loadStoredParcels, pagePushes } from '../../../src/store/history/rebuilding.ts'
+import { listMarked } from '../../../src/store/history/unused-contents.ts'
 import { dismissHeld, dismissPush, listHeld } from '../../../src/store/ingest/held-pushes.ts'
 import { listNewestPushes } from '../../../src/store/ingest/inbox-lists.ts'
 import { addRefusal } from '../../../src/store/ingest/refusals.ts'
@@ -18,8 +21,7 @@ import { createParcelVersions } from '../../../src/store/postgres/history/parcel
 import { createPostgresReader, createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { compileForPostgres } from '../../../src/store/postgres/postgres-dialect.ts'
 import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
-import type { ReadEngine } from '../../../src/store/read-engine.ts'
-import type { ReadSide } from '../../../src/store/read-side.ts'
+import type { ReadEngine, ReadSide } from '../../../src/store/read-store.ts'
 import { createReadStore } from '../../../src/store/read-store.ts'
 import { compileForSqlite } from '../../../src/store/sqlite/dialect.ts'
 import { openSqliteReader, openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
@@ -82,10 +84,10 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     const delivery = { endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, toldIn: 999_999, nowMs: NOW }
     await tx.queueFeed({ composed: [], deliveries: [delivery] })
     await recordedAt(tx, 999_998)
-    const rebuildable = (await tx.listRebuildable({ after: 0, limit: 50 })).map(({ parcelId }) => parcelId)
-    await tx.listStoredPushes(rebuildable)
-    await tx.pagePushes({ parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
-    for (const { state, sightings, answers } of await tx.loadStoredParcels(rebuildable)) {
+    const rebuildable = (await listRebuildable(tx, { after: 0, limit: 50 })).map(({ parcelId }) => parcelId)
+    await listStoredPushes(tx, rebuildable)
+    await pagePushes(tx, { parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
+    for (const { state, sightings, answers } of await loadStoredParcels(tx, rebuildable)) {
       // No row has this sequence or this language, so nothing is deleted or changed.
       const dropped = sightings.slice(0, 1).map((kept) => ({ ...kept, sequence: -1 }))
       const corrected = answers.slice(0, 1).map((one) => ({ ...one, answer: { ...one.answer, language: 'none' } }))
@@ -109,7 +111,8 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await pruneOperations(tx, NOW + 1, 1)
     await pruneOperations(tx, NOW + 1, 500)
   })
-  await store.transaction(async (tx) => {
+  await store.transaction(async (within) => {
+    const tx = withAgedRows(within)
     const page = { beforeMs: NOW, after: { atMs: 1, id: 1 }, limit: 5 }
     tx.cancelDeliveries(await tx.agedDeliveries(page), NOW)
     await tx.removeDeliveries((await tx.endedDeliveries(page)).map(({ deliveryId }) => deliveryId))
@@ -133,9 +136,9 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await listEndedByClock(tx, { byMs: 1, sinceMs: 0, nowMs: NOW, afterParcelId: 0, limit: 5 })
     await tx.holdParcels(ids)
     await tx.retireParcels(ids, 500)
-    const texts = await tx.unusedTexts({ after: 0, limit: 5 })
+    const texts = await listMarked(tx, { after: 0, limit: 5 })
     tx.removeTexts({ unused: [{ id: 1_000_000, json: '', isUsed: false }], used: [...texts, { id: 1_000_001, json: '', isUsed: true }] })
-    await tx.saveRetention(await tx.loadRetention())
+    await saveRetention(tx, await tx.loadRetention())
   })
   await store.close()
   const reads = engine.openReadStore(place)

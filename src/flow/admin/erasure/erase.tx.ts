@@ -1,7 +1,7 @@
 import { ERASURE_LINEAGE, type ErasedIdentifier, MARKS_MAX, UNCLEAR } from '../../../domain/admin/erasure.ts'
 import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../../../domain/history/erased.ts'
 import { ANY_LENGTH, searchFor } from '../../../domain/names-in-text.ts'
-import type { ErasedParcels } from '../../../store/admin/erasure/erasure-store.ts'
+import type { ErasedParcels } from '../../../store/admin/erasure/erase-parcels.ts'
 import { addUnfinished, listUnfinished } from '../../../store/admin/erasure/unfinished.ts'
 import { addAction, forgetForms } from '../../../store/admin/operator-actions.ts'
 import { lookUpIdentifiers } from '../../../store/history/parcels.ts'

@@ -1,7 +1,8 @@
 import type { StorageState } from '../../../domain/admin/erasure.ts'
 import type { Audited } from '../../../domain/admin/operator-action.ts'
 import type { ErasureRules } from '../../../domain/history/erased.ts'
-import type { ErasedParcels, SearchedMentions, SearchedPage } from '../../../store/admin/erasure/erasure-store.ts'
+import type { ErasedParcels } from '../../../store/admin/erasure/erase-parcels.ts'
+import type { SearchedMentions, SearchedPage } from '../../../store/admin/erasure/mentions.ts'
 
 /** The part of `WriteSide` that erases parcels. Times are epoch milliseconds. */
 export interface ErasureWrites {

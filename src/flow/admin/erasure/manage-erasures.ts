@@ -12,7 +12,7 @@ import type { Actor, OperatorAction } from '../../../domain/admin/operator-actio
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
 import { counted } from '../../../domain/amounts.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { ErasedParcels } from '../../../store/admin/erasure/erasure-store.ts'
+import type { ErasedParcels } from '../../../store/admin/erasure/erase-parcels.ts'
 import { readIdentifier } from '../../read-identifier.ts'
 import type { Part, Writes } from '../../relay.ts'
 import type { WatchListError } from '../parcels/import-watches.ts'

@@ -1,5 +1,5 @@
 import { type ErasedCounts, FIRST_MENTION, isOfPushes, type MentionPlace } from '../../../domain/admin/erasure.ts'
-import type { SearchedMentions, SearchedPage } from '../../../store/admin/erasure/erasure-store.ts'
+import type { SearchedMentions, SearchedPage } from '../../../store/admin/erasure/mentions.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 
 /** How many records one transaction searches. */

@@ -15,6 +15,14 @@ import { scheduleNextPoll } from '../../../domain/polling/next-poll.ts'
 import { saveJob } from '../../../store/admin/jobs.ts'
 import type { Session } from '../../../store/engine.ts'
 import { lookUpIdentifiers, pollableFrom } from '../../../store/history/parcels.ts'
+import {
+  listRebuildable,
+  listStoredPushes,
+  loadStoredParcels,
+  newestParcelId,
+  pagePushes,
+  type RebuildableParcel,
+} from '../../../store/history/rebuilding.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import type { Part } from '../../relay.ts'
 import { findTombstones } from '../../tombstones.tx.ts'
@@ -30,7 +38,6 @@ export interface RebuildPorts extends Part<'log', 'error'> {
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
-type RebuildableParcel = Awaited<ReturnType<WriteTx['listRebuildable']>>[number]
 type RebuildRules = Pick<RecordRules, 'cadence'>
 type RebuildJob = UnendedJob & { readonly task: RebuildJobTask }
 
@@ -139,7 +146,7 @@ function resume({ jobId, cursor }: RebuildJob, remembered: Remembered | null): R
 /** Notes at the first step where the rebuild ends. Otherwise it would follow new parcels, and on a busy relay it would not end. */
 async function begun(tx: WriteTx, from: Remembered): Promise<Remembered> {
   const { progress } = from
-  return progress.until === undefined ? { ...from, progress: { ...progress, until: await tx.lastParcelId() } } : from
+  return progress.until === undefined ? { ...from, progress: { ...progress, until: await newestParcelId(tx) } } : from
 }
 
 function jobAfter(job: RebuildJob, { progress, isDone }: Step, nowMs: number): UnendedJob {
@@ -179,8 +186,8 @@ async function take(tx: WriteTx, work: Work): Promise<Step> {
   if (extent === 'none') return { ...step, progress: addLeft(from.progress, first.parcelId) }
   if (first.pushes > limit) return await takePiece(tx, work, first)
   const ids = (extent === 'one' ? [first] : fitting(parcels, limit)).map(({ parcelId }) => parcelId)
-  const stored = await tx.loadStoredParcels(ids)
-  const pushes = Map.groupBy(await tx.listStoredPushes(ids), ({ parcelId }) => parcelId)
+  const stored = await loadStoredParcels(tx, ids)
+  const pushes = Map.groupBy(await listStoredPushes(tx, ids), ({ parcelId }) => parcelId)
   const read = stored.map((parcel) => {
     const evidence = noEvidence()
     addPushes(evidence, pushes.get(parcel.state.parcelId) ?? [])
@@ -198,11 +205,11 @@ async function nextParcels(
   { rebuiltTo: after, until = Number.POSITIVE_INFINITY }: RebuildProgress,
 ): Promise<{ readonly parcels: readonly RebuildableParcel[]; readonly upTo: number | null }> {
   if (task.parcels === null) {
-    const parcels = await tx.listRebuildable({ after, limit: PARCELS_MAX })
+    const parcels = await listRebuildable(tx, { after, limit: PARCELS_MAX })
     return { parcels: parcels.filter(({ parcelId }) => parcelId <= until), upTo: null }
   }
   const wanted = task.parcels.filter((parcelId) => parcelId > after).slice(0, PARCELS_MAX)
-  const found = await Promise.all(wanted.map((parcelId) => tx.listRebuildable({ after: parcelId - 1, limit: 1 })))
+  const found = await Promise.all(wanted.map((parcelId) => listRebuildable(tx, { after: parcelId - 1, limit: 1 })))
   return { parcels: found.flat().filter(({ parcelId }, at) => parcelId === wanted[at]), upTo: wanted.at(-1) ?? null }
 }
 
@@ -225,13 +232,13 @@ async function takePiece(tx: WriteTx, work: Work, { parcelId }: RebuildableParce
     return { parcelId, evidence: noEvidence(), knownTo: last, after: '', read: 0, tries }
   }
   const pieces = under ?? (await begin(0))
-  const page = await tx.pagePushes({ parcelId, after: pieces.after, limit })
+  const page = await pagePushes(tx, { parcelId, after: pieces.after, limit })
   addPushes(pieces.evidence, page)
   const read = pieces.read + page.length
   const step: Step = { progress: from.progress, pieces: null, isDone: false, corrected: [] }
   if (page.length === limit) return { ...step, pieces: { ...pieces, after: page.at(-1)?.digest ?? '', read } }
-  const stored = await tx.loadStoredParcels([parcelId])
-  const [now] = await tx.listRebuildable({ after: parcelId - 1, limit: 1 })
+  const stored = await loadStoredParcels(tx, [parcelId])
+  const [now] = await listRebuildable(tx, { after: parcelId - 1, limit: 1 })
   const isAllRead = now?.parcelId === parcelId && now.pushes === read
   const parcels = stored.map((parcel) => ({ parcel, evidence: pieces.evidence, knownTo: pieces.knownTo }))
   const { rebuilt, corrected } = await rebuildAll(tx, isAllRead ? work : { ...work, job: onlyCompared(work.job) }, parcels)

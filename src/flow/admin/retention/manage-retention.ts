@@ -16,7 +16,7 @@ import {
 } from '../../../domain/admin/retention.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { AgedReads } from '../../../store/admin/retention/retention-store.ts'
+import type { AgedReads } from '../../../store/admin/retention/aged-rows.ts'
 import type { Reads, Relay, Writes } from '../../relay.ts'
 
 /** How many rows of one kind a retention pass would remove now. `isMore`: there may be more, because only some of the rows were looked at. */

@@ -34,9 +34,11 @@ import {
 } from '../../../domain/admin/retention.ts'
 import { keptFrom, SPANS_KEPT, type TallySpan } from '../../../domain/admin/tally.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
-import { pruneOperations } from '../../../store/admin/retention/remove-aged.ts'
+import { pruneOperations, withAgedRows } from '../../../store/admin/retention/remove-aged.ts'
+import { saveRetention } from '../../../store/admin/retention/retention-state.ts'
 import { findCounted, pruneTallies } from '../../../store/admin/tallies.ts'
 import { beginTrouble, endTrouble } from '../../../store/admin/troubles.ts'
+import { listMarked } from '../../../store/history/unused-contents.ts'
 import { saveSetting } from '../../../store/settings.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import { audit } from '../../audit.tx.ts'
@@ -91,8 +93,14 @@ export interface PruneRequest {
   readonly ofPassMs?: number | null
 }
 
+type PassTx = ReturnType<typeof withAgedRows<WriteTx>>
+
 /** Does one batch of the pass that is under way. If none is, begins a pass. */
-export async function pruneIn(tx: WriteTx, { retention, nowMs, isOrdered, clockWatch, ofPassMs = null }: PruneRequest): Promise<PassBatch> {
+export async function pruneIn(
+  within: WriteTx,
+  { retention, nowMs, isOrdered, clockWatch, ofPassMs = null }: PruneRequest,
+): Promise<PassBatch> {
+  const tx = withAgedRows(within)
   const { pass: underWay, last } = await tx.loadRetention()
   // The hourly work also continues an ordered pass, and may have ended it meanwhile.
   if (ofPassMs !== null && underWay?.startedAtMs !== ofPassMs)
@@ -101,7 +109,7 @@ export async function pruneIn(tx: WriteTx, { retention, nowMs, isOrdered, clockW
   const isDoubted = clockWatch.contradiction() !== null || (underWay === null && !isOrdered && clock.jump !== null)
   const pass = underWay ?? (await begin(tx, retention, nowMs))
   if (isDoubted) {
-    await tx.saveRetention({ pass: null, last: endPass({ ...pass, isClockDoubted: true }, nowMs) })
+    await saveRetention(tx, { pass: null, last: endPass({ ...pass, isClockDoubted: true }, nowMs) })
     return { ...NOTHING_DONE, isClockDoubted: true }
   }
   const { after, outcome } = await workOn({ tx, pass, retention, nowMs, outlived: outlivedBy(clock, retention.heldMs) })
@@ -109,8 +117,8 @@ export async function pruneIn(tx: WriteTx, { retention, nowMs, isOrdered, clockW
   if (after.isOver) {
     const report = endPass(after.pass, nowMs)
     await tell(tx, report, nowMs)
-    await tx.saveRetention({ pass: null, last: report })
-  } else await tx.saveRetention({ pass: after.pass, last })
+    await saveRetention(tx, { pass: null, last: report })
+  } else await saveRetention(tx, { pass: after.pass, last })
   const removedByPass = sumOf(after.pass.removed)
   return { retired, hasReordered, removedByPass, pass: after.isOver ? null : after.pass, isClockDoubted: false }
 }
@@ -119,7 +127,7 @@ const NOTHING_DONE: PassBatch = { retired: [], hasReordered: false, removedByPas
 
 /** Adds the time since the last look to the lived time. Call it in every look for work, so that little is lost when the relay is killed. */
 async function noteLife(
-  tx: WriteTx,
+  tx: PassTx,
   { heldMs }: Retention,
   { clockWatch, nowMs }: Pick<PruneRequest, 'clockWatch' | 'nowMs'>,
 ): Promise<ClockRecord> {
@@ -159,7 +167,7 @@ export function createPrune(store: Transactions, { retention, changed, clockWatc
       const { retired, ...done } = await store.transaction(
         async (tx) => {
           if (!isPassDue(await tx.loadRetention(), nowMs)) {
-            await noteLife(tx, retention(), { clockWatch, nowMs })
+            await noteLife(withAgedRows(tx), retention(), { clockWatch, nowMs })
             return { isDone: true, retired: [], hasReordered: false }
           }
           const { pass, retired, hasReordered } = await pruneIn(tx, { retention: retention(), nowMs, isOrdered: false, clockWatch })
@@ -173,7 +181,7 @@ export function createPrune(store: Transactions, { retention, changed, clockWatc
   }
 }
 
-async function begin(tx: WriteTx, retention: Retention, nowMs: number): Promise<RetentionPass> {
+async function begin(tx: PassTx, retention: Retention, nowMs: number): Promise<RetentionPass> {
   const marks = await tx.ageMarks()
   const [{ last: sequence }, { parcelId }] = [await tx.feedSpan(), await tx.newest()]
   const { mark, droppedAfterMs } = markNow(marks, { atMs: nowMs, sequence, parcelId })
@@ -199,7 +207,7 @@ async function tell(tx: WriteTx, report: RetentionReport, nowMs: number): Promis
 }
 
 interface Look {
-  readonly tx: WriteTx
+  readonly tx: PassTx
   readonly pass: RetentionPass
   readonly retention: Retention
   readonly nowMs: number
@@ -258,7 +266,7 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
   parcels: retire,
 
   async texts({ tx, pass: { cursor } }) {
-    const texts = await tx.unusedTexts({ after: cursor?.id ?? 0, limit: TEXTS_AT_ONCE })
+    const texts = await listMarked(tx, { after: cursor?.id ?? 0, limit: TEXTS_AT_ONCE })
     const unused = texts.filter(({ isUsed }) => !isUsed)
     if (texts.length > 0) tx.removeTexts({ unused, used: texts.filter(({ isUsed }) => isUsed) })
     const last = texts.length < TEXTS_AT_ONCE ? undefined : texts.at(-1)
@@ -340,7 +348,7 @@ function looksFor(endpoints: number): number {
   return Math.max(1, Math.floor(LOOKS_AT_ONCE / Math.max(1, endpoints)))
 }
 
-async function needsOf(tx: WriteTx, backlogs: readonly number[], rows: readonly { readonly parcelId: number }[]): Promise<Needs> {
+async function needsOf(tx: PassTx, backlogs: readonly number[], rows: readonly { readonly parcelId: number }[]): Promise<Needs> {
   const awaited = await tx.awaitedParcels(backlogs, [...new Set(rows.map(({ parcelId }) => parcelId))])
   return { awaited, isBehind: (await tx.listEndpoints()).some(({ queuedTo }) => queuedTo !== null) }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { ErasedCounts, NamedEndpoint } from '../../../domain/admin/erasure.ts'
+import type { ErasedCounts, ErasedIdentifier, ErasureTrace, NamedEndpoint } from '../../../domain/admin/erasure.ts'
 import { namesInBody } from '../../../domain/ingest/search-body.ts'
 import { type NameSearch, searchFor } from '../../../domain/names-in-text.ts'
 import { DELIVERY_STATE, decodeJoinOrigin } from '../../codec.ts'
@@ -7,6 +7,17 @@ import type { Session } from '../../engine.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../history/parcels.ts'
 import { contentsUsedBy, listUnused } from '../../history/unused-contents.ts'
 import { statement } from '../../statement.ts'
+
+export interface ErasedParcels {
+  /** One result for each identifier of the request, in the same order. */
+  readonly results: readonly ErasedIdentifier[]
+  readonly counts: Omit<ErasedCounts, 'mentions'>
+  /** The endpoints that were sent something about the parcels. */
+  readonly endpoints: readonly NamedEndpoint[]
+  /** All identifiers of the erased parcels, with the ids of the parcels. */
+  readonly names: readonly { readonly value: string; readonly parcelId: number }[]
+  readonly store: Pick<ErasureTrace, 'lineage' | 'restoredAtMs'>
+}
 
 type OfParcels = { readonly ids: readonly number[] }
 

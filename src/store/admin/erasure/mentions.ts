@@ -2,6 +2,7 @@ import {
   eraseInRecord,
   eraseInText,
   isOfPushes,
+  type MentionPlace,
   type MentionSource,
   type PushSource,
   placeAfter,
@@ -13,7 +14,25 @@ import type { Session } from '../../engine.ts'
 import { listHeld } from '../../ingest/held-pushes.ts'
 import { unpackBody } from '../../ingest/unpack-body.ts'
 import { statement } from '../../statement.ts'
-import type { SearchedMentions, SearchedPage } from './erasure-store.ts'
+
+/** Selects a page of records that may name an identifier but are not parcels, such as pushes in quarantine. */
+export interface SearchedPage {
+  readonly place: MentionPlace
+  readonly limit: number
+}
+
+export interface SearchedMentions {
+  /** How many pushes without a parcel were removed because they name one of the identifiers. */
+  readonly pushes: number
+  /** How many other records named one of the identifiers. The identifier was removed from them. */
+  readonly mentions: number
+  /** How many records stay as they are although they may name an identifier: they cannot be read, or have it as a part of a longer word. */
+  readonly unreadable: number
+  /** The identifiers that the records named. */
+  readonly found: readonly string[]
+  /** Where the next page begins; null: this was the last page. */
+  readonly next: MentionPlace | null
+}
 
 type Page = { readonly after: number; readonly limit: number }
 
@@ -81,19 +100,23 @@ const PAGES: Readonly<Record<TextSource, (session: Session, page: Page) => Promi
   refusals: async (session, page) => (await session.all(refusals, page)).map((row) => ({ ...row, target: null, record: REFUSED_HEADERS })),
 }
 
-type Search = SearchedPage & { readonly search: NameSearch }
+export type SearchRequest = SearchedPage & { readonly search: NameSearch }
 
-/** See `ErasureTx.searchMentions`. `words`: the words of the removed pushes. */
+/** Searches a page of records for identifiers, and removes them. `words`: the words of the removed pushes. */
 export async function searchMentions(
   session: Session,
-  request: Search,
+  request: SearchRequest,
 ): Promise<{ readonly searched: SearchedMentions; readonly words: ReadonlySet<string> }> {
   const { source } = request.place
   if (isOfPushes(source)) return await searchPushes(session, request, source)
   return { searched: await searchTexts(session, request, source), words: new Set() }
 }
 
-async function searchPushes(session: Session, { search, place, limit }: Search, state: PushSource): ReturnType<typeof searchMentions> {
+async function searchPushes(
+  session: Session,
+  { search, place, limit }: SearchRequest,
+  state: PushSource,
+): ReturnType<typeof searchMentions> {
   const { pushes, next } = await listHeld(session, { state, reason: null, after: place.after, upTo: Number.MAX_SAFE_INTEGER, limit })
   const [found, words] = [new Set<string>(), new Set<string>()]
   const gone: number[] = []
@@ -113,7 +136,7 @@ async function searchPushes(session: Session, { search, place, limit }: Search, 
 
 const UNREADABLE = { named: [], isUnclear: true }
 
-async function searchTexts(session: Session, { search, place, limit }: Search, source: TextSource): Promise<SearchedMentions> {
+async function searchTexts(session: Session, { search, place, limit }: SearchRequest, source: TextSource): Promise<SearchedMentions> {
   const rows = await PAGES[source](session, { after: place.after, limit })
   const found = new Set<string>()
   let [mentions, unreadable] = [0, 0]

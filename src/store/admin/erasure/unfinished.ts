@@ -12,7 +12,7 @@ const remove = statement<{ identifiers: readonly string[] }>()((db, p, { oneOfTe
   db.deleteFrom('erasure').where('identifier', 'in', oneOfTexts(p.identifiers)),
 )
 
-/** See `ErasureTx.addUnfinished`. Adds them in one order, so that two transactions cannot wait for each other. */
+/** Notes identifiers whose erasure has begun. Adds them in one order, so that two transactions cannot wait for each other. */
 export function addUnfinished(session: Session, identifiers: readonly string[]): void {
   for (const identifier of identifiers.toSorted()) session.enqueueWrite(add, { identifier })
 }

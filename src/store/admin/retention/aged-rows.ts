@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { CLOCK_SETTING, decodeClockRecord } from '../../../domain/admin/clock-record.ts'
 import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, UnrecordedPush } from '../../../domain/admin/retention.ts'
+import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import type { InboxState } from '../../../domain/ingest/inbox.ts'
 import { DELIVERY_STATE, decodeParcel } from '../../codec.ts'
 import { waitingAt } from '../../delivery/deliveries.ts'
@@ -9,7 +10,37 @@ import type { Session } from '../../engine.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { loadSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
-import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from './retention-store.ts'
+
+/** A page of rows older than `beforeMs`, the oldest first. `after`: the last row of the previous page. */
+export interface AgePage {
+  readonly beforeMs: number
+  readonly after: TimeCursor | null
+  readonly limit: number
+}
+
+/** A page of rows with numbers above `after`, up to and including `upTo`. */
+export interface NumberPage {
+  readonly after: number
+  readonly upTo: number
+  readonly limit: number
+}
+
+export interface EndedDelivery {
+  readonly deliveryId: number
+  readonly settledAtMs: number
+  readonly attempts: number
+}
+
+/** An answer of the carrier whose bytes are still stored. */
+export interface AgedAnswer {
+  readonly parcelId: number
+  readonly language: string
+  readonly digest: Uint8Array
+  readonly askedAtMs: number
+  readonly bodyBytes: number
+  /** Whether it decides the order of its parcel's entries. */
+  readonly decidesOrder: boolean
+}
 
 /** A page of rows older than `beforeMs`, oldest first. It starts after the row with the time `atMs` and the id `id`. */
 type Page = { readonly beforeMs: number; readonly atMs: number; readonly id: number; readonly limit: number }
@@ -179,45 +210,64 @@ const STATES: ReadonlyMap<number, InboxState> = new Map([
   [INBOX_STATES.dismissed, 'dismissed'],
 ])
 
-/** The reads page through an index by age, so they read only rows that are old enough. */
-export function createAgedReads(session: Session): AgedReads {
+/**
+ * The reads of a retention pass, in its transaction, and of a preview, without a transaction. They page through an index by age, so they read
+ * only rows that are old enough.
+ */
+export function createAgedReads(session: Session) {
   return {
-    agedDeliveries: async (page) => (await session.all(queued, pageOf(page))).map(decodeQueued),
-    endedDeliveries: async (page) => (await session.all(ended, pageOf(page))).map(decodeEnded),
-    agedPushes: async (page) => (await session.all(pushes, pageOf(page))).map(decodePush),
-    unrecordedPushes: async (page) => (await session.all(unrecorded, pageOf(page))).map(decodeUnrecorded),
-    agedAnswers: async (page) => (await session.all(answers, page)).map(decodeAnswer),
-    parcelAges: async (range): Promise<readonly ParcelAge[]> => (await session.all(parcels, range)).map(decodeParcel),
+    /** Deliveries in the order in which they were queued. */
+    agedDeliveries: async (page: AgePage) => (await session.all(queued, pageOf(page))).map(decodeQueued),
+    /** Deliveries that have ended, in the order in which they ended. */
+    endedDeliveries: async (page: AgePage) => (await session.all(ended, pageOf(page))).map(decodeEnded),
+    /** Pushes whose bytes are still stored. */
+    agedPushes: async (page: AgePage) => (await session.all(pushes, pageOf(page))).map(decodePush),
+    /** Pushes without a parcel. */
+    unrecordedPushes: async (page: AgePage) => (await session.all(unrecorded, pageOf(page))).map(decodeUnrecorded),
+    /** Polled answers whose bytes are still stored, in the order in which they were asked for. */
+    agedAnswers: async (page: Omit<AgePage, 'after'>) => (await session.all(answers, page)).map(decodeAnswer),
+    parcelAges: async (range: NumberPage): Promise<readonly ParcelAge[]> => (await session.all(parcels, range)).map(decodeParcel),
+    /** The highest id of a parcel, a push and a delivery. */
     async newest() {
       const [push] = await session.all(newestPush, {})
       const [parcel] = await session.all(newestParcel, {})
       const [delivery] = await session.all(newestDelivery, {})
       return { parcelId: parcel?.id ?? 0, inboxId: push?.id ?? 0, deliveryId: delivery?.id ?? 0 }
     },
+    /** Null: no pass has looked at the clock yet. */
     clockRecord: async () => decodeClockRecord(await loadSetting(session, CLOCK_SETTING)),
-    async replayablePushes(ids) {
+    /** Which of these pushes are sent by a dead or cancelled delivery, which an operator may replay. */
+    async replayablePushes(ids: readonly number[]): Promise<ReadonlySet<number>> {
       const rows = ids.length === 0 ? [] : await session.all(replayable, { ids })
       return new Set(rows.flatMap(({ inbox_id: id }) => id ?? []))
     },
+    /** The ids of endpoints with waiting deliveries. */
     endpointsWithBacklog: async () => (await session.all(backlogs, {})).map(({ id }) => id),
-    async awaitedParcels(endpoints, of) {
+    /** Which of these parcels have a waiting delivery for one of these endpoints. */
+    async awaitedParcels(endpoints: readonly number[], of: readonly number[]): Promise<ReadonlySet<number>> {
       if (endpoints.length === 0 || of.length === 0) return new Set()
       const rows = await session.all(awaited, { endpoints, parcels: of })
       return new Set(rows.flatMap((row) => (row.delivery_id === null ? [] : [row.parcel_id])))
     },
-    async deliveredParcels(of) {
+    /** Which of these parcels have a stored delivery, waiting or ended. */
+    async deliveredParcels(of: readonly number[]): Promise<ReadonlySet<number>> {
       const rows = of.length === 0 ? [] : await session.all(delivered, { parcels: of })
       return new Set(rows.flatMap((row) => (row.delivery_id === null ? [] : [row.parcel_id])))
     },
-    agedFeed: async (range) => (await session.all(feed, range)).map(({ sequence }) => sequence),
-    async composedEvents(range) {
+    agedFeed: async (range: NumberPage) => (await session.all(feed, range)).map(({ sequence }) => sequence),
+    /** Composed events by sequence. `isNamed`: a delivery still refers to it. */
+    async composedEvents(range: NumberPage) {
       const rows = await session.all(composed, range)
       return rows.map((row) => ({ sequence: row.sequence, isNamed: row.named_by !== null }))
     },
+    /** All marks, the oldest first. A mark notes the highest sequence and parcel id that were in use at a time. */
     ageMarks: async () => (await session.all(marks, {})).map(decodeMark),
+    /** The last deleted sequence of the feed; 0: none was deleted. */
     feedPrunedTo: () => prunedTo(session),
   }
 }
+
+export type AgedReads = ReturnType<typeof createAgedReads>
 
 interface QueuedRow {
   readonly id: number

@@ -4,14 +4,13 @@ import { listedIn } from '../../../domain/history/order-answer.ts'
 import { DELIVERY_STATE, encodeListed } from '../../codec.ts'
 import { PRUNED_TO } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
-import { listMarked } from '../../history/unused-contents.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { saveSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
 import { pruneActions } from '../operator-actions.ts'
 import { pruneOperatorEvents } from '../operator-events.ts'
 import { pruneTroubles } from '../troubles.ts'
-import type { AgedAnswer, RetentionTx } from './retention-store.ts'
+import { type AgedAnswer, createAgedReads } from './aged-rows.ts'
 
 /** The condition on the state leaves out a delivery that was queued again after it was found. */
 const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed }) =>
@@ -89,29 +88,37 @@ const dropMarks = statement<{ beforeMs: number; afterMs: number }>()((db, p) =>
   db.deleteFrom('age_mark').where((of) => of.or([of('at_ms', '<', p.beforeMs), of('at_ms', '>', p.afterMs)])),
 )
 
-/** Creates the methods by which a retention pass removes old data, but not parcels. */
-export function agedRemovals(session: Session) {
+/** The transaction of a retention pass, which also finds old data and removes it. Parcels and texts are removed by verbs of `WriteTx`. */
+export function withAgedRows<Tx extends Session>(session: Tx) {
   return {
+    ...session,
+    ...createAgedReads(session),
+    /** Saves a mark. It replaces a mark with the same time. */
     keepMark: (mark: AgeMark) => session.enqueueWrite(upsertMark, { ...mark }),
-    dropMarks: (outside) => session.enqueueWrite(dropMarks, { ...outside }),
-    removeDeliveries: (deliveryIds) => removeDeliveries(session, deliveryIds),
-    clearPushes({ cleared, closed }) {
+    /** Deletes the marks from before `beforeMs` and those from after `afterMs`. */
+    dropMarks: (outside: { readonly beforeMs: number; readonly afterMs: number }) => session.enqueueWrite(dropMarks, { ...outside }),
+    /** Deletes deliveries with their attempts, unless they have been queued again. */
+    removeDeliveries: (deliveryIds: readonly number[]) => removeDeliveries(session, deliveryIds),
+    /** Deletes the bytes of the pushes in `cleared`. Dismisses the pushes in `closed` if they are in quarantine. */
+    clearPushes({ cleared, closed }: { readonly cleared: readonly number[]; readonly closed: readonly number[] }) {
       session.enqueueWrite(clear, { ids: cleared })
       if (closed.length > 0) session.enqueueWrite(close, { ids: closed })
     },
-    async clearAnswers(answers) {
+    /** Deletes the bytes of answers, unless the carrier has given the same answer again since. Keeps the order that an answer decides. */
+    async clearAnswers(answers: readonly AgedAnswer[]) {
       const orders = await Promise.all(answers.map((answer) => readOrder(session, answer)))
       for (const [at, { parcelId, language, digest, askedAtMs }] of answers.entries())
         session.enqueueWrite(clearAnswer, { parcelId, language, digest, askedAtMs, listed: orders[at] ?? null })
     },
-    unusedTexts: (page) => listMarked(session, page),
-    removePushes: (inboxIds) => session.enqueueWrite(removePushes, { ids: inboxIds }),
-    async pruneFeed(upTo) {
+    /** Deletes pushes without a parcel. */
+    removePushes: (inboxIds: readonly number[]) => session.enqueueWrite(removePushes, { ids: inboxIds }),
+    /** Deletes the events of the feed up to and including a sequence. */
+    async pruneFeed(upTo: number) {
       session.enqueueWrite(removeFeed, { upTo })
       await saveSetting(session, PRUNED_TO, Buffer.from(String(upTo)))
     },
-    removeComposed: (sequences) => session.enqueueWrite(removeComposed, { sequences }),
-  } satisfies Partial<RetentionTx>
+    removeComposed: (sequences: readonly number[]) => session.enqueueWrite(removeComposed, { sequences }),
+  }
 }
 
 /** Returns what is to be kept of an answer that loses its bytes; null: nothing, because it decides no order. */

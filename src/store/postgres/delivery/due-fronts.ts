@@ -32,7 +32,7 @@ interface Front {
 }
 
 export interface DueFronts {
-  /** See `DeliveryTx.findNextDeliveries`. */
+  /** See `WriteTx.findNextDeliveries`. */
   find(session: Session, request: NextRequest): Promise<NextDeliveries>
   /** Call it when a delivery may be due before the front, or after a rollback of the transaction that read the front. */
   forget(endpointId: string): void

@@ -31,7 +31,7 @@ const lockParcels = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql<{ id: number }>`select id from parcel where id = any(${p.ids}::bigint[]) order by id for no key update`,
 )
 
-/** See `DeliveryTx.readFeedEntries`. */
+/** See `WriteTx.readFeedEntries`. */
 export async function readFeedInSets(source: BatchSource, { endpointId, after, limit }: FeedEntriesRequest): Promise<FeedEntries> {
   const { session } = source
   const found = await session.all(eventsBetween, { after, upTo: Number.MAX_SAFE_INTEGER, limit })

@@ -143,7 +143,7 @@ function lockQueuesOf(session: Session, ids: readonly number[]): void {
   session.enqueueWrite(lockEndpointsOf, { ids })
 }
 
-/** See `DeliveryTx.saveSettlements`. */
+/** See `WriteTx.saveSettlements`. */
 export function saveSettlementsInSets(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   if (settled.length + skipped.length === 0) return
   const ids = [...settled, ...skipped].map(({ deliveryId }) => deliveryId)

@@ -11,7 +11,7 @@ const marked = rawStatement<{ endpointIds: readonly number[] }>()(
 )
 
 /**
- * See `DeliveryTx.findSkipped`. Also finds deliveries to endpoints to which no replica sends now, because no other replica would find them.
+ * See `WriteTx.findSkipped`. Also finds deliveries to endpoints to which no replica sends now, because no other replica would find them.
  * This is safe: none of those deliveries is being sent, and no replica claims a skipped delivery later.
  */
 export async function findSkippedOver(session: Session, endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]> {

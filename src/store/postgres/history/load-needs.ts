@@ -15,7 +15,7 @@ export interface BatchSource {
   readonly contents: TransactionContents
 }
 
-/** See `HistoryTx.loadNeeds`. Locks the parcels before it reads them, so that they stay as read until the transaction ends. */
+/** See `WriteTx.loadNeeds`. Locks the parcels before it reads them, so that they stay as read until the transaction ends. */
 export async function loadNeeds(source: BatchSource, needs: Needs): Promise<Loaded> {
   const { session } = source
   const [parcels, pushes, seconds, whole, facts] = await Promise.all([

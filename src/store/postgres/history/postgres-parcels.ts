@@ -4,7 +4,7 @@ import { decodeParcel, encodeParcel } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { decodeIdentifier, identifierRow, loadIdentifiersOf, lookUpIdentifiers } from '../../history/parcels.ts'
 import { statement } from '../../statement.ts'
-import type { Parcels } from '../../write-verbs.ts'
+import type { Parcels } from '../../write-store.ts'
 import { metAnother } from '../conflicts.ts'
 import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 
