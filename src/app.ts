@@ -1,6 +1,6 @@
 import type { Config } from './config/config.ts'
 import type { ConcernFacts } from './domain/admin/problems/concern.ts'
-import { isQuiet as isQuietAt } from './domain/polling/quiet-hours.ts'
+import { isQuiet as isQuietAt } from './domain/polling/poll.ts'
 import { createEndpointKeys } from './flow/delivery/endpoint-keys.ts'
 import { createLogDigest } from './flow/log-digest.ts'
 import { openPushHealthMonitor } from './flow/polling/push-health-monitor.ts'

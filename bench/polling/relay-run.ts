@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RecordRules } from '../../src/domain/history/record-rules.ts'
+import type { RecordRules } from '../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
 import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { signingKeysIn } from '../config/signing-keys.ts'
-import { fingerprintKey } from '../domain/delivery/key-fingerprint.ts'
+import { fingerprintKey } from '../domain/delivery/endpoint-keys.ts'
 import { withExitCodes } from './exit-codes.ts'
 
 interface FingerprintOptions {

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { counted, countText } from '../domain/amounts.ts'
 import { QUARANTINE_REASONS } from '../domain/history/observation.ts'
-import { reasonText } from '../domain/ingest/quarantine-words.ts'
+import { reasonText } from '../domain/ingest/fault-in-body.ts'
 import type { ListedPushAnswer, PushAnswer, ReprocessedAnswer } from '../http/admin/inbox.routes.ts'
 import type { OverviewAnswer } from '../http/admin/overview.routes.ts'
 import type { RefusalAnswer } from '../http/admin/refusals.routes.ts'

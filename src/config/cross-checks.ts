@@ -1,5 +1,5 @@
-import { fixedHeaderProblem } from '../domain/delivery/fixed-headers.ts'
-import { parseDuration } from '../domain/duration.ts'
+import { parseDuration } from '../domain/amounts.ts'
+import { fixedHeaderProblem } from '../domain/delivery/endpoint-keys.ts'
 import type { Finding, Path } from './finding.ts'
 import { valueAt } from './issues.ts'
 import { RETENTION_DEFAULTS } from './retention-defaults.ts'

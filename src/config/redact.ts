@@ -1,5 +1,5 @@
-import { maskPath } from '../domain/delivery/masked-url.ts'
-import { formatDuration } from '../domain/duration.ts'
+import { formatDuration } from '../domain/amounts.ts'
+import { maskPath } from '../domain/delivery/endpoint.ts'
 import type { Settings } from './config.ts'
 import { isSecret, REDACTED } from './secret.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DOCUMENTED_STATUSES } from '../domain/history/status-entry.ts'
+import { DOCUMENTED_STATUSES } from '../domain/history/observation.ts'
 import { suggestName } from '../domain/near-name.ts'
 import { type SchemaContext, secret } from './secret-setting.ts'
 import {

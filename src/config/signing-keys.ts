@@ -1,4 +1,4 @@
-import type { NamedKey } from '../domain/ingest/mismatch/key-variants.ts'
+import type { NamedKey } from '../domain/ingest/mismatch/mismatch-causes.ts'
 import type { Config } from './config.ts'
 import { readSecret } from './secret-setting.ts'
 

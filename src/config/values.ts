@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { validateDetailed } from 'node-cron'
 import { z } from 'zod'
-import { DURATION, parseDuration } from '../domain/duration.ts'
+import { DURATION, parseDuration } from '../domain/amounts.ts'
 import { parseLanguageTag } from '../domain/languages.ts'
 import { FACTOR, formatSize, parseFactor, parseSize, SIZE } from './units.ts'
 

@@ -1,4 +1,4 @@
-import type { FlightEnd } from '../domain/polling/flight-end.ts'
+import type { FlightEnd } from '../domain/polling/carrier-answer.ts'
 import type { SharedFlights } from '../store/polling/shared-carrier.ts'
 
 /** If the replica that runs a job is killed, another replica takes the job over after at most this long. */

@@ -1,7 +1,7 @@
 import { errors } from 'undici'
 import type { FailureReason } from '../domain/delivery/delivery.ts'
 import { systemCode } from '../domain/errors.ts'
-import { tlsFaultOf } from '../domain/tls-fault.ts'
+import { tlsFaultOf } from '../domain/system-reason.ts'
 import { EgressRefused } from './guarded-connector.ts'
 
 /** Why an attempt got no answer. */

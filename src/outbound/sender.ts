@@ -1,6 +1,6 @@
 import { type Dispatcher, Pool } from 'undici'
 import type { AttemptResult } from '../domain/delivery/delivery.ts'
-import type { PostRequest, Route } from '../domain/delivery/post-request.ts'
+import type { PostRequest, Route } from '../domain/delivery/delivery-request.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
 import type { Clock } from '../flow/ports.ts'
 import { type CreatePool, createPoolFactory } from './connection-use.ts'

@@ -1,5 +1,5 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
-import type { ClientCertificate } from '../domain/delivery/post-request.ts'
+import type { ClientCertificate } from '../domain/delivery/delivery-request.ts'
 
 /** `ca`: a certificate authority (PEM) to trust in addition to the public ones. `client`: the certificate to show if a server asks for one. */
 export interface TlsIdentity {

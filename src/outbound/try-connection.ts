@@ -1,6 +1,6 @@
 import type { FailureReason } from '../domain/delivery/delivery.ts'
-import type { Route } from '../domain/delivery/post-request.ts'
-import { isTlsFault } from '../domain/tls-fault.ts'
+import type { Route } from '../domain/delivery/delivery-request.ts'
+import { isTlsFault } from '../domain/system-reason.ts'
 import { ANY_HOST, type EgressGuard } from './egress-guard.ts'
 import { createGuardedConnector } from './guarded-connector.ts'
 import { failureOf } from './send-failure.ts'

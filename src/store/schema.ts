@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely'
-import type { FilteredMember } from '../domain/delivery/event-values.ts'
+import type { FilteredMember } from '../domain/delivery/plan-events.ts'
 
 /** A column of a table. `Value`: the type of its values for kysely. */
 export interface Column<Value = unknown> {

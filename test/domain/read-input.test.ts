@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { parseReplayOrder } from '../../src/domain/delivery/delivery-list.ts'
 import { parseEndpointChange, parseNewEndpoint } from '../../src/domain/delivery/endpoint-settings.ts'
-import { parseReplayOrder } from '../../src/domain/delivery/replay-order.ts'
 import { AppError } from '../../src/domain/errors.ts'
 import { readInput } from '../../src/domain/read-input.ts'
 

@@ -1,7 +1,6 @@
 import type { CarrierAnswer, CarrierState, LastFailure, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
-import { knownReason } from '../../domain/system-reason.ts'
-import { tlsFaultOf } from '../../domain/tls-fault.ts'
+import { knownReason, tlsFaultOf } from '../../domain/system-reason.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 

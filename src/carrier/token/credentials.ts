@@ -1,7 +1,6 @@
 import { randomBytes, scryptSync } from 'node:crypto'
-import type { CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { CarrierState, TokenState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal, RefusedBy } from '../../domain/polling/carrier-memory.ts'
-import type { TokenState } from '../../domain/polling/carrier-token.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Clock } from '../../flow/ports.ts'
 import type { Relay } from '../../flow/relay.ts'

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token.ts'
+import type { TokenRecord, TokenState } from '../../domain/polling/carrier-answer.ts'
 import type { TokenVault } from '../../flow/polling/ports.ts'
 import type { SharedToken } from '../../store/polling/shared-carrier.ts'
 import { readPassword } from './credentials.ts'

@@ -1,8 +1,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
-import { createListDecoder } from '../../domain/admin/list-decoder.ts'
-import { createWatchLineReader } from '../../domain/admin/watch-list.ts'
+import { createListDecoder, createWatchLineReader } from '../../domain/admin/watch-list.ts'
 import { createProgressLine, type Screen } from './progress-line.ts'
 
 export interface ListPart {

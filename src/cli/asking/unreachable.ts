@@ -1,5 +1,5 @@
 import { systemCode } from '../../domain/errors.ts'
-import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
+import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/system-reason.ts'
 
 /** For each error code: why no answer came, and what to do. */
 const REASONS: readonly (readonly [codes: RegExp, reason: (url: URL) => string])[] = [

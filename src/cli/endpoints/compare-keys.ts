@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import { type CheckLine, ok, warning } from '../../domain/admin/check.ts'
-import { fingerprintKey } from '../../domain/delivery/key-fingerprint.ts'
+import { fingerprintKey } from '../../domain/delivery/endpoint-keys.ts'
 import type { InspectedEndpointAnswer } from '../../http/delivery/endpoints.routes.ts'
 import type { AskRelay } from '../asking/ask-relay.ts'
 import { everyEndpoint } from './find-endpoint.ts'

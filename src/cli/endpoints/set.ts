@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { FILTERS, SETTINGS } from '../../domain/delivery/settings-table.ts'
+import { FILTERS, SETTINGS } from '../../domain/delivery/endpoint-settings.ts'
 import type { InspectedEndpointAnswer, KeyedEndpointAnswer } from '../../http/delivery/endpoints.routes.ts'
 import { addRelayOptions, type ClientOptions, openRelay, order } from '../asking/ask-relay.ts'
 import { failUsage } from '../exit-codes.ts'

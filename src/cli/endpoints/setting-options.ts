@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { secretInVariable } from '../../config/signing-keys.ts'
-import { EVERY_SETTING, ofEach, type Setting } from '../../domain/delivery/settings-table.ts'
+import { EVERY_SETTING, ofEach, type Setting } from '../../domain/delivery/endpoint-settings.ts'
 
 /** Options of `endpoints add` and `endpoints set`, by the names of settings. False: `--no-...` was given, which only `set` has. */
 export interface SettingOptions {

@@ -1,6 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import { spanText } from '../../domain/amounts.ts'
-import { parseDuration } from '../../domain/duration.ts'
+import { parseDuration, spanText } from '../../domain/amounts.ts'
 
 /** Says how long ago `instant` was, such as `12 min`; empty for null. */
 export function age(instant: string | null, nowMs = Date.now()): string {

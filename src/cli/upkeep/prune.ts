@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { RETENTION_TITLES } from '../../domain/admin/retention-titles.ts'
+import { RETENTION_TITLES } from '../../domain/admin/retention.ts'
 import { countText } from '../../domain/amounts.ts'
 import type { RetentionAnswer } from '../../http/admin/retention.routes.ts'
 import { addRelayOptions, type ClientOptions, openRelay, order, print } from '../asking/ask-relay.ts'

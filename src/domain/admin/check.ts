@@ -1,7 +1,7 @@
 import { counted } from '../amounts.ts'
-import { daysLeft, EXPIRING_MS } from './certificate.ts'
 import { isDiskFull, isDiskLow } from './disk-room.ts'
 import type { StorageState } from './erasure.ts'
+import { daysLeft, EXPIRING_MS } from './problems/trouble.ts'
 import { isHeldLong, type RetentionReport } from './retention.ts'
 
 /** The checks, in the order in which they are shown. */

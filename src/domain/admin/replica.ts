@@ -1,4 +1,6 @@
-import type { Concern } from './problems/concern.ts'
+import { z } from 'zod'
+import { parseStored } from '../json-body.ts'
+import { bounded, CONCERN_KINDS, type Concern } from './problems/concern.ts'
 
 /** Work that only one replica may do at a time. The replica with the dispatcher role of an endpoint delivers to it. */
 export type Role = 'poller' | 'janitor' | `dispatcher/${string}`
@@ -87,4 +89,20 @@ function shareOf({ live, holders, roles }: Assignment, me: number): number {
   const index = order.indexOf(me)
   if (index === -1) return 0
   return Math.floor(roles.length / order.length) + (index < roles.length % order.length ? 1 : 0)
+}
+
+const concern = z.object({
+  kind: z.enum(CONCERN_KINDS),
+  endpoint: z.string().nullable(),
+  replica: z.null(),
+  title: z.string(),
+  sinceMs: z.number().nullable(),
+  evidence: z.array(z.string()),
+  todo: z.array(z.string()),
+})
+
+/** Decodes what a replica has told. Leaves out what it does not know, because another version may have told it. */
+export function decodeConcerns(json: string | null): readonly Concern[] {
+  const told = json === null ? [] : parseStored(json)
+  return bounded(Array.isArray(told) ? told.flatMap((one) => concern.safeParse(one).data ?? []) : [])
 }

@@ -1,11 +1,9 @@
 import { type Entry, languagesOf } from '../history/history.ts'
-import type { Texts } from '../history/status-entry.ts'
+import type { Texts } from '../history/observation.ts'
 import { createMac, type Mac } from '../ingest/signature.ts'
 import { formatWebhookTime } from '../instant.ts'
 import type { Endpoint } from './endpoint.ts'
-import type { FixedHeaders } from './fixed-headers.ts'
-import { fingerprintKey } from './key-fingerprint.ts'
-import { standardReadings } from './standard-key.ts'
+import { type FixedHeaders, fingerprintKey, standardReadings } from './endpoint-keys.ts'
 
 /** The content of a delivery, which is the same at every attempt. */
 export interface DeliveryContent {
@@ -140,4 +138,54 @@ function localizedTexts(entry: Entry, field: keyof Texts): readonly { readonly v
     const value = entry.texts[languageCode]?.[field]
     return typeof value === 'string' ? [{ value, languageCode }] : []
   })
+}
+
+/**
+ * Encodes the body of a test delivery. It has the form of an event, but names no parcel. So a receiver that treats it as an event changes no
+ * parcel, and another relay quarantines it (DOMAIN 5.3).
+ */
+export function encodeTestEvent(nowMs: number): Uint8Array {
+  return Buffer.from(
+    JSON.stringify({
+      status: 'RelayTest',
+      detailedStatus: 'RelayTest',
+      eventTime: formatWebhookTime(nowMs),
+      location: null,
+      trackingIds: [],
+      distributionType: '',
+      displayToConsumer: false,
+      consumerDescription: [],
+      detailedStatusDescription: [{ value: 'A test of this endpoint: no parcel has this event.', languageCode: 'en' }],
+    }),
+  )
+}
+
+export interface PostRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Sent byte for byte. */
+  readonly body: Uint8Array
+  readonly route?: Route
+  /** Called once the connection is open, right before the first byte is sent. If it returns false, nothing is sent and the result is `withdrawn`. */
+  readonly mayLeave?: () => boolean
+}
+
+/**
+ * How to connect to an endpoint that needs more than its URL. `proxy`: the URL of a proxy. `ca`: a certificate authority (PEM) to trust in
+ * addition to the public ones. `client`: a certificate to present to the endpoint.
+ */
+export interface Route {
+  readonly proxy?: string
+  readonly ca?: string
+  readonly client?: ClientCertificate
+  /** The URL to post to, if the URL in the endpoint's settings is masked. */
+  readonly url?: string
+  /** Whether the request goes to `operator.url`. Its host is always allowed, because the config names it. */
+  readonly isOperator?: boolean
+}
+
+/** In PEM. */
+export interface ClientCertificate {
+  readonly cert: string
+  readonly key: string
 }

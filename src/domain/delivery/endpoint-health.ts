@@ -1,4 +1,4 @@
-import { notAhead } from '../put-back.ts'
+import { notAhead } from '../instant.ts'
 import { clampRetryAfterMs } from '../retry-after.ts'
 import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
 import { clampPaceToClock, type LimitSignal, type Pace, paceAt, slowDown, waitOf, withoutWait } from './pace.ts'

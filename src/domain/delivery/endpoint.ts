@@ -94,3 +94,9 @@ function isListed(wanted: readonly string[] | null, value: string): boolean {
 export function typedName({ id, name }: { readonly id: string; readonly name: string }): string {
   return /^[\w.-]+$/.test(name) ? name : id
 }
+
+/** Hides all of a URL but its origin, because the path and the parameters may contain a credential. */
+export function maskPath(url: string): string {
+  const { origin, pathname, search } = new URL(url)
+  return pathname === '/' && search === '' ? origin : `${origin}/[redacted]`
+}

@@ -1,9 +1,9 @@
-import { firstLine } from '../received-text.ts'
-import { isTlsFault, type TlsFault, tlsMeaning, tlsRemedy } from '../tls-fault.ts'
+import { isTlsFault, type TlsFault, tlsMeaning, tlsRemedy } from '../system-reason.ts'
+import { firstLine } from '../text.ts'
 import type { Word } from '../words.ts'
 import type { FailureReason } from './delivery.ts'
+import type { FailureGroup } from './dispatch-round.ts'
 import type { EndpointState } from './endpoint-state.ts'
-import type { FailureGroup } from './failure-group.ts'
 
 /** What a failed attempt means and what to do, such as `It answers 401`, `who are you`, `it does not accept the signature.` and a remedy. */
 export interface FailureWords {

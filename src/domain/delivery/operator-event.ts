@@ -1,5 +1,5 @@
 import type { ClockDoubt } from '../admin/clock-record.ts'
-import { unnamedLine } from '../received-text.ts'
+import { unnamedLine } from '../text.ts'
 import { type AttemptResult, isOwnFailure } from './delivery.ts'
 
 /** The name of the endpoint for operator events, in the log and in lists of deliveries. */

@@ -1,4 +1,4 @@
-import { notAhead } from '../put-back.ts'
+import { notAhead } from '../instant.ts'
 import { clampRetryAfterMs, retryAfterMaxMs } from '../retry-after.ts'
 
 /** How fast an endpoint is sent deliveries, learnt from the answers by which it limits us. Times are epoch milliseconds. */

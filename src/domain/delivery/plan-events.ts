@@ -1,10 +1,13 @@
-import { audienceOf, audienceOfEvent, type Backfill, uniteAudiences } from '../history/audience.ts'
+import { type Audience, audienceOf, audienceOfEvent, type Backfill, isInAudience, isTold, uniteAudiences } from '../history/audience.ts'
 import type { Entry, EntryChange } from '../history/history.ts'
 import type { ObservationSource } from '../history/observation.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../history/sightings.ts'
-import type { KeptBody } from '../history/snapshot.ts'
+import type { KeptBody, Subscriber } from '../history/snapshot.ts'
 import { parseWebhookEvent } from '../ingest/parse-push.ts'
+import { encodeEvent } from './delivery-request.ts'
+import type { QueuedDelivery } from './dispatch-round.ts'
+import { passesFilters, type RelayedEvent } from './endpoint.ts'
 import type { FeedEvent, Payload } from './feed-entry.ts'
 
 /** An event to add to the feed, with the body for endpoints. `payload` null: endpoints are not sent the event. */
@@ -163,4 +166,76 @@ export function indexPushes(bodies: readonly KeptBody[]): ReadonlyMap<string, nu
     found.set(id, Math.min(inboxId, found.get(id) ?? inboxId))
   }
   return found
+}
+
+/** The members of events, apart from the status, that filters compare with a list of values. */
+export type FilteredMember = 'detailedStatus' | 'distributionType'
+
+export interface EventValue {
+  readonly member: FilteredMember
+  readonly value: string
+}
+
+/** The greatest length of a value in a filter. Longer values are left out, because no filter can name them. */
+const CHARS_MAX = 200
+
+/** Returns the values of an event that filters can name. Returns none if endpoints are not sent the event. */
+export function eventValuesOf({ entry, payload }: Pick<FeedAddition, 'entry' | 'payload'>): readonly EventValue[] {
+  if (payload === null) return []
+  const values: readonly EventValue[] = [
+    { member: 'detailedStatus', value: entry.detailedStatus },
+    { member: 'distributionType', value: payload.distributionType },
+  ]
+  return values.filter(({ value }) => value !== '' && value.length <= CHARS_MAX)
+}
+
+interface DeliverableEvent {
+  /** The event's position in the feed. Each endpoint gets the events of a parcel in this order. */
+  readonly sequence: number
+  readonly entry: Entry
+  readonly parcelId: number
+  readonly payload: Payload
+  /** Null: the event reports no backfill (DOMAIN 6.6). */
+  readonly backfill: Backfill | null
+  /** An earlier event has told these endpoints of this entry, so they do not get this event. */
+  readonly earlierAudience: Audience
+  readonly nowMs: number
+}
+
+interface PlannedDeliveries {
+  /** The body that the relay composed; null: the body is the push as received, or there are no deliveries. */
+  readonly composed: Uint8Array | null
+  readonly deliveries: readonly QueuedDelivery[]
+}
+
+/** Plans a delivery to each subscriber that wants the event, unless an earlier event has told it of the entry. */
+export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
+  const { entry, parcelId, payload, sequence, nowMs, earlierAudience, backfill } = event
+  const offered = relayedEventOf(event)
+  const takers = subscribers.filter(
+    (subscriber) =>
+      passesFilters(subscriber.endpoint, offered) &&
+      (backfill === null || isTold(subscriber, { at: sequence, ...backfill })) &&
+      !isInAudience(earlierAudience, subscriber),
+  )
+  const inboxId = payload.kind === 'push' ? payload.inboxId : null
+  const toldIn = earlierAudience.kind === 'backfill' ? (earlierAudience.tellings.at(-1)?.at ?? null) : null
+  return {
+    composed: takers.length > 0 && payload.kind === 'composed' ? encodeEvent({ entry, ...payload }) : null,
+    deliveries: takers.map(({ endpoint }) => ({ endpointId: endpoint.id, parcelId, sequence, inboxId, toldIn, nowMs })),
+  }
+}
+
+/** Returns the fields of an event that the filters of endpoints test. */
+function relayedEventOf({ entry, payload }: Pick<DeliverableEvent, 'entry' | 'payload'>): RelayedEvent {
+  const { status, detailedStatus, displayToConsumer } = entry
+  return { status, detailedStatus, displayToConsumer, distributionType: payload.distributionType }
+}
+
+/** Null: only readers of the feed get this event, and endpoints do not. */
+export function deliverableEventOf({ event, entry, payload }: FeedAddition, nowMs: number): DeliverableEvent | null {
+  const { sequence, parcelId, payloadRef } = event
+  if (payloadRef === null || payload === null) return null
+  const backfill = payloadRef.kind === 'composed' ? payloadRef.backfill : null
+  return { sequence, entry, parcelId, payload, backfill, earlierAudience: payloadRef.earlierAudience, nowMs }
 }

@@ -1,6 +1,6 @@
 import type { QueuedDelivery } from '../delivery/dispatch-round.ts'
-import type { EventValue } from '../delivery/event-values.ts'
 import type { FeedEvent } from '../delivery/feed-entry.ts'
+import type { EventValue } from '../delivery/plan-events.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import type { ExpectedPush } from '../polling/poll.ts'
 import type { ScanSample } from '../polling/scan-rate.ts'

@@ -1,5 +1,5 @@
 import type { RawMembers } from '../json-body.ts'
-import type { Sighting, Texts } from './status-entry.ts'
+import type { Sighting, Texts } from './observation.ts'
 
 /** The content of a sighting: all its members except its time. */
 export type Content = Omit<Sighting, 'instant'>

@@ -1,11 +1,13 @@
 import type { IncomingPush } from '../ingest/inbox.ts'
-import { reactivate } from '../polling/next-poll.ts'
+import { reactivate } from '../polling/poll.ts'
 import {
   type BatchState,
   currentWrites,
+  type DraftJoin,
   draftOf,
   findIdentifier,
   giveNumbersBack,
+  joinDrafts,
   needsOf,
   newDraft,
   type ParcelDraft,
@@ -15,14 +17,10 @@ import {
 } from './batch-state.ts'
 import type { ChangeSet, Recorded } from './change-set.ts'
 import { type ErasedName, withoutErasedOfPoll, withoutErasedOfPush } from './erased.ts'
-import { type DraftJoin, joinDrafts } from './join-drafts.ts'
-import { mergeObservation } from './merge-observation.ts'
-import { duplicateOf, flagFull, keepUnrecorded, noteDuplicate, noteJoin, noteMerge } from './note-observation.ts'
+import { duplicateOf, flagFull, keepUnrecorded, mergeObservation, noteDuplicate, noteJoin, noteMerge } from './merge-observation.ts'
 import { identifiersOf, type ObservationSource, type PollObservation, type PushObservation } from './observation.ts'
 import type { IdentifierState } from './parcel-state.ts'
-import type { RecordBatch } from './record-batch.ts'
-import type { RecordRules } from './record-rules.ts'
-import type { Incoming, IncomingPoll } from './recording.ts'
+import type { Incoming, IncomingPoll, RecordBatch, RecordRules } from './recording.ts'
 import type { BatchNeeds, Snapshot } from './snapshot.ts'
 
 /**

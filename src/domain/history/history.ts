@@ -1,8 +1,8 @@
 import type { RawMembers } from '../json-body.ts'
 import { compareBytes, greatestText } from '../text.ts'
 import { canonicalSighting, wholeSighting } from './content.ts'
+import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, type Texts } from './observation.ts'
 import { type KeptSighting, listedId, sightingId } from './sightings.ts'
-import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, type Texts } from './status-entry.ts'
 
 /** One status of a parcel, derived from all its sightings (DOMAIN 2). */
 export interface Entry {
@@ -275,4 +275,42 @@ function servedValue(entry: Entry): string {
   const { eventTimestamp, location, displayToConsumer, extra } = entry
   const texts = Object.entries(entry.texts).sort(([a], [b]) => (a < b ? -1 : 1))
   return JSON.stringify([eventTimestamp, location, displayToConsumer, texts, extra])
+}
+
+/** Where a report about an entry came from: a push of the carrier, or its answer to a poll. */
+export type Source = KeptSighting['sighting']['source']
+
+/** The first report of an entry by one source. */
+export interface FirstReport {
+  readonly source: Source
+  /** Epoch milliseconds; null: not known. */
+  readonly atMs: number | null
+}
+
+export interface Learning {
+  readonly first: FirstReport
+  /** The first report by the other source; null: that source has not reported the entry. */
+  readonly confirmed: FirstReport | null
+}
+
+/**
+ * Finds out which source reported an entry first, and when the other source reported it.
+ *
+ * Unlike everything else about an entry, the result depends on the order in which observations arrive. A repeated sighting does not change the
+ * result, because a sighting keeps the time at which the relay first learnt of it.
+ */
+export function learningOf({ members }: Pick<Entry, 'members'>): Learning {
+  const first = members.reduce(earlierReport)
+  const { source } = first.sighting
+  const others = members.filter(({ sighting }) => sighting.source !== source)
+  return { first: reportOf(first), confirmed: others.length === 0 ? null : reportOf(others.reduce(earlierReport)) }
+}
+
+/** Compares sequences and not times, because some sightings have no time, and because the clock may have been put back. */
+function earlierReport(a: KeptSighting, b: KeptSighting): KeptSighting {
+  return b.sequence < a.sequence ? b : a
+}
+
+function reportOf({ sighting, learntAtMs }: KeptSighting): FirstReport {
+  return { source: sighting.source, atMs: learntAtMs }
 }

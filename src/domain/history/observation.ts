@@ -1,4 +1,4 @@
-import type { Sighting } from './status-entry.ts'
+import { type Instant, isWhole } from '../instant.ts'
 
 export type QuarantineReason = (typeof QUARANTINE_REASONS)[number]
 
@@ -69,4 +69,93 @@ export type ObservationSource =
 /** Returns all identifiers by which an observation names a parcel, without duplicates. */
 export function identifiersOf(observation: PushObservation | PollObservation): readonly string[] {
   return observation.kind === 'push' ? observation.trackingIds : [...new Set([observation.asked, ...observation.trackingIds])]
+}
+
+/** The statuses that the carrier's specification names. Other statuses are valid too (DOMAIN 2.7). */
+export const DOCUMENTED_STATUSES: readonly string[] = [
+  'Created',
+  'Ingested',
+  'TerminalArrived',
+  'TerminalUpdated',
+  'DeliveryStarted',
+  'DeliverySucceeded',
+]
+
+/** The detailed statuses that the carrier's specification names. Other detailed statuses are valid too (DOMAIN 2.7). */
+export const DOCUMENTED_DETAILED_STATUSES: readonly string[] = [
+  'Created',
+  'Ingested',
+  'ArrivedT1',
+  'ArrivedT2',
+  'ArrivedT3NoAlias',
+  'ParcelUpdated',
+  'DeliveryStarted',
+  'DeliverySucceededMailbox',
+]
+
+/** The texts of one source in one language. Undefined: the source has no such text. Null: a poll's answer had `null` in its place. */
+export interface Texts {
+  readonly consumer?: string | null
+  readonly detailed?: string | null
+}
+
+/**
+ * What one observation reports about one entry (DOMAIN 2). A push has one sighting. A poll has a sighting for each item of its `statuses`.
+ * The strings contain no NUL and no lone surrogates: U+FFFD replaces them.
+ */
+export interface Sighting {
+  readonly source: 'push' | 'poll'
+  readonly status: string
+  readonly detailedStatus: string
+  readonly instant: Instant
+  /** The name of the location; empty: it was null, absent or `""`, which mean the same (DOMAIN 2.2). */
+  readonly location: string
+  /** Null: the observation does not say. */
+  readonly displayToConsumer: boolean | null
+  /** Null: not known. Always null for a poll, which has one `distributionType` for the whole answer. */
+  readonly distributionType: string | null
+  /** The texts by lower-case language tag. A poll has exactly one language; a push has any number of them. */
+  readonly texts: Readonly<Record<string, Texts>>
+  /** Unknown members of a polled item: names with JSON texts, in the order received (DOMAIN 2.7). */
+  readonly extra: readonly (readonly [name: string, json: string])[]
+}
+
+/** The time and the location of a sighting. They decide which sightings are one entry (DOMAIN 2.2). */
+export interface SightingKey {
+  /** Epoch milliseconds. If `whole`, the start of the second, because the milliseconds are not known. */
+  readonly atMs: number
+  readonly whole: boolean
+  readonly location: string
+}
+
+export function keyOf(sighting: Sighting): SightingKey {
+  return { atMs: sighting.instant.atMs, whole: isWhole(sighting.instant), location: sighting.location }
+}
+
+/**
+ * Whether two keys of one group may belong to one entry (DOMAIN 2.2). Their milliseconds must be equal, or one must be a whole second. Their
+ * locations must be equal, or one must be empty.
+ */
+export function keysFit(a: SightingKey, b: SightingKey): boolean {
+  return (a.whole || b.whole || a.atMs === b.atMs) && (a.location === '' || b.location === '' || a.location === b.location)
+}
+
+/** Returns the key of an entry after a sighting has joined it. The sighting adds milliseconds or a location that the entry lacked (DOMAIN 2.3). */
+export function joinedKey(entry: SightingKey, joining: SightingKey): SightingKey {
+  const precise = entry.whole ? joining : entry
+  return { atMs: precise.atMs, whole: precise.whole, location: entry.location === '' ? joining.location : entry.location }
+}
+
+/**
+ * Returns how precise a key is (DOMAIN 2.3). 0: milliseconds and location. 1: milliseconds. 2: a whole second and location. 3: a whole
+ * second.
+ */
+export function precisionRank(key: SightingKey): number {
+  return (key.whole ? 2 : 0) + (key.location === '' ? 1 : 0)
+}
+
+/** Returns the group of a sighting within its parcel: its second, `status` and `detailedStatus` (DOMAIN 2.1). */
+export function groupOf(sighting: Sighting): string {
+  // NUL can separate the parts, because the strings of a sighting contain none.
+  return `${Math.floor(sighting.instant.atMs / 1000)}\0${sighting.status}\0${sighting.detailedStatus}`
 }

@@ -1,4 +1,4 @@
-import { notAhead } from '../put-back.ts'
+import { notAhead } from '../instant.ts'
 import type { AnswerSource } from './pull-response.ts'
 import type { KeptSighting, Renumbered } from './sightings.ts'
 

@@ -4,8 +4,8 @@ import { isObject, member, parseKeepingNumbers, type RawMembers, readJson, unkno
 import { parseLanguageTag, primarySubtag } from '../languages.ts'
 import { compareBytes, derivedText } from '../text.ts'
 import type { Entry } from './history.ts'
-import type { PollObservation } from './observation.ts'
-import type { Sighting, Texts } from './status-entry.ts'
+import type { PollObservation, Sighting, Texts } from './observation.ts'
+import { listedId, sightingsOf } from './sightings.ts'
 
 /** How many entries a parcel may have (DOMAIN 1.6). */
 export const ENTRIES_MAX = 2000
@@ -210,4 +210,13 @@ function contentLanguages(used: ReadonlySet<string>, languages: readonly string[
 export function isLanguageMissing(entries: readonly Entry[], language: string): boolean {
   const primary = primarySubtag(language)
   return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)
+}
+
+/**
+ * Returns the `listedId` of each sighting in the bytes of a poll answer, in its order (DOMAIN 3.1). Null: this version cannot parse the bytes.
+ * The list is all that the order of a history needs of an answer, so it is kept when the bytes are removed.
+ */
+export function listedIn(body: Uint8Array, language: string): readonly string[] | null {
+  const reading = parseAllAnswer(body, { asked: '', language, contentLanguage: null, askedAtMs: 0 })
+  return reading.ok ? sightingsOf(reading.observation).map(listedId) : null
 }

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import { compareBytes } from '../text.ts'
 import { type Audience, noAudience, uniteAudiences } from './audience.ts'
 import { canonicalSighting, encodeContent, wholeSighting } from './content.ts'
-import type { PollObservation, PushObservation } from './observation.ts'
-import { groupOf, keyOf, type Sighting } from './status-entry.ts'
+import { groupOf, keyOf, type PollObservation, type PushObservation, type Sighting } from './observation.ts'
 
 /**
  * A sighting, as it is stored. A *listing* is all that one observation reports about a group. Of listings that differ only in unknown members,

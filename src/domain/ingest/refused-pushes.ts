@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto'
+import { type Explanation, type SuspectPush, searchMismatch } from './mismatch/explain-mismatch.ts'
+
 /**
  * Why pushes were not answered with 2xx. `not_stored` (503): they are authentic, but could not be stored. `overload` (503): too many bytes
  * came at once, so the signatures were not checked. `signature` (401): the signature does not match. `path` (404): signed, but posted to a
@@ -154,4 +157,119 @@ export function staleRefused(stored: readonly StoredRefused[], nowMs: number): r
   const kept = stored.filter((spell) => isShown(spell, nowMs)).toSorted((a, b) => b.untilMs - a.untilMs)
   const isKept = new Set(kept.slice(0, STORED_MAX))
   return stored.filter((spell) => !isKept.has(spell))
+}
+
+/**
+ * Requests that were posted to a wrong path of the public listener, and were answered with 404. If they are signed, the carrier probably
+ * posts its pushes to a wrong address. But anybody can post such requests. Times are epoch milliseconds.
+ */
+export interface MisdirectedPath {
+  /** The path without its query, shortened, in printable ASCII. */
+  readonly path: string
+  /** Whether the last request had the signature header of a push. The signature was not checked. */
+  readonly isSigned: boolean
+  readonly count: number
+  readonly firstAtMs: number
+  readonly lastAtMs: number
+}
+
+/** The most paths that are kept. Strangers can post to any number of paths. */
+const PATHS_MAX = 10
+const PATH_CHARS_MAX = 100
+
+/** Adds a request to the known paths. The path that was requested last comes first. */
+export function addMisdirected(
+  known: readonly MisdirectedPath[],
+  { target, isSigned }: { readonly target: string; readonly isSigned: boolean },
+  atMs: number,
+): readonly MisdirectedPath[] {
+  const path = shownPath(target)
+  const same = known.find((one) => one.path === path)
+  const added = { path, isSigned, count: (same?.count ?? 0) + 1, firstAtMs: same?.firstAtMs ?? atMs, lastAtMs: atMs }
+  const others = known.filter((one) => one !== same)
+  return [added, ...(others.length < PATHS_MAX ? others : withoutLeast(others))]
+}
+
+/** Drops the least useful path. Unsigned ones go first, then those with fewer requests, then those that were requested longer ago. */
+function withoutLeast(paths: readonly MisdirectedPath[]): readonly MisdirectedPath[] {
+  const least = paths.reduce((a, b) => (isLess(b, a) ? b : a))
+  return paths.filter((one) => one !== least)
+}
+
+function isLess(a: MisdirectedPath, b: MisdirectedPath): boolean {
+  if (a.isSigned !== b.isSigned) return b.isSigned
+  return a.count === b.count ? a.lastAtMs < b.lastAtMs : a.count < b.count
+}
+
+/** Returns a path that is safe to show. The query is left out, because it may contain secrets. */
+function shownPath(target: string): string {
+  const [path = ''] = target.slice(0, PATH_CHARS_MAX + 1).split(/[?#]/, 1)
+  const clean = path.replaceAll(/[^\x21-\x7e]/g, '?')
+  return clean.length > PATH_CHARS_MAX ? `${clean.slice(0, PATH_CHARS_MAX - 3)}...` : clean
+}
+
+/** A push that was refused because its signature does not match, and why it does not. Contains neither the body nor a key. */
+export interface Refusal extends Explanation {
+  readonly atMs: number
+  /** The IP address of the sender. */
+  readonly address: string
+  /** Some of the push's headers by name, with values of limited length. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Null: the body was not read, or was too large to be examined. */
+  readonly body: { readonly bytes: number; readonly sha256: string } | null
+}
+
+export interface KeptRefusal extends Refusal {
+  readonly refusalId: number
+}
+
+export interface RefusedPush extends Pick<SuspectPush, 'body' | 'signatures'> {
+  readonly address: string
+  /** Returns the first value of a header; null: the request lacks the header. */
+  readonly header: (name: string) => string | null
+}
+
+/** How many refusals are kept. The oldest ones are deleted. */
+export const REFUSALS_KEPT = 300
+
+/** Headers that show who sent a push and what happened to it on its way. None of them is meant for secrets. */
+const KEPT_HEADERS = ['content-type', 'content-length', 'content-encoding', 'transfer-encoding', 'user-agent', 'via'].concat([
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-request-id',
+  'traceparent',
+])
+const HEADER_CHARS_MAX = 200
+
+type Keys = Pick<SuspectPush, 'keys' | 'otherKeys'>
+
+/**
+ * With two keys, these limits suffice for all single mistakes in the key, the header and the body, and for the likelier pairs of mistakes.
+ * For a usual push the search takes some 90 ms.
+ */
+const BOUNDS = { triesMax: 3000, hashedBytesMax: 16 * 1024 * 1024 }
+
+/** Explains why a push was refused. Yields between tries, as `searchMismatch` does. */
+export function* explainRefusal(refused: RefusedPush, keys: Keys, atMs: number): Generator<undefined, Refusal> {
+  const { body, signatures, header, address } = refused
+  const push = { body, signatures, webhookId: header('webhook-id'), webhookTimestamp: header('webhook-timestamp'), ...keys }
+  const explanation = yield* searchMismatch(push, BOUNDS)
+  return {
+    ...explanation,
+    atMs,
+    address,
+    headers: keptHeaders(header, keys),
+    body: body === null ? null : { bytes: body.length, sha256: createHash('sha256').update(body).digest('hex') },
+  }
+}
+
+function keptHeaders(header: RefusedPush['header'], { keys, otherKeys }: Keys): Readonly<Record<string, string>> {
+  const kept: Record<string, string> = {}
+  for (const name of KEPT_HEADERS) {
+    const value = header(name)
+    if (value === null) continue
+    const holdsKey = [...keys, ...otherKeys].some(({ key }) => value.includes(key.trim()))
+    kept[name] = holdsKey ? '[a key]' : value.slice(0, HEADER_CHARS_MAX)
+  }
+  return kept
 }

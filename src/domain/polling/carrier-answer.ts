@@ -1,6 +1,6 @@
 import type { PollObservation } from '../history/observation.ts'
-import type { TlsFault } from '../tls-fault.ts'
-import type { RefusedBy } from './carrier-memory.ts'
+import type { TlsFault } from '../system-reason.ts'
+import type { CredentialRefusal, RefusedBy } from './carrier-memory.ts'
 
 /** `app`: an app waits for the answer. `schedule`: nobody waits. If there are too few calls, apps go first (DOMAIN 6.4). */
 export type CallPriority = 'app' | 'schedule'
@@ -119,4 +119,36 @@ export interface CarrierState {
     readonly restMs: number
     readonly sinceMs?: number
   }
+}
+
+/** The token that all replicas share, and the state of the credentials. Durations count from when the record is read. */
+export interface TokenRecord extends TokenState {
+  /** A number that changes with each new token. */
+  readonly version: number
+  /** The encrypted token; null: there is no token. */
+  readonly sealed: string | null
+}
+
+export interface TokenState {
+  /** How many logins the token endpoint has answered, with a token or a refusal, since a token last worked. */
+  readonly tries: number
+  /** How many token requests in a row had no usable answer. */
+  readonly troubles: number
+  /** Why the last token request failed; null: it did not fail, or the reason is not known. */
+  readonly trouble: UnavailableReason | null
+  /** For how long the credentials must not be tried again because the carrier refused them; null: they are not refused. */
+  readonly refusedForMs: number | null
+  readonly mark: CredentialRefusal['mark']
+  /** For how long no token may be requested, for a reason other than a refusal. */
+  readonly pausedForMs: number
+}
+
+/**
+ * How a flight ended. A flight is one fetch from the carrier, for all apps that ask for the same identifier while it runs. `recorded`: the
+ * answer is stored. `not_found`: the carrier does not know the identifier. `unavailable`: the carrier could not be asked. `unusable`: its
+ * answer could not be used. `failed`: the relay itself failed.
+ */
+export interface FlightEnd {
+  readonly kind: 'recorded' | 'not_found' | 'unavailable' | 'unusable' | 'failed'
+  readonly retryAfterMs: number | null
 }

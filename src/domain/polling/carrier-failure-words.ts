@@ -1,5 +1,5 @@
 import { spanText } from '../amounts.ts'
-import { isTlsFault, TLS_FAULTS, type TlsFault, tlsMeaning, tlsRemedy } from '../tls-fault.ts'
+import { isTlsFault, TLS_FAULTS, type TlsFault, tlsMeaning, tlsRemedy } from '../system-reason.ts'
 import { describeSpent } from './call-budget.ts'
 import { type CarrierState, type LastFailure, lacksAnswer, UNAVAILABLE_REASONS, type UnavailableReason } from './carrier-answer.ts'
 

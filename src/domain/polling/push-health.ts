@@ -1,4 +1,4 @@
-import { notAhead } from '../put-back.ts'
+import { notAhead } from '../instant.ts'
 
 /**
  * How reliable the carrier's pushes are (DOMAIN 6.1).

@@ -1,7 +1,7 @@
 import type { Entry } from '../history/history.ts'
 import type { PollObservation, PushObservation } from '../history/observation.ts'
 import { countsFromMs, type LatestEntry } from '../history/parcel-state.ts'
-import { notAhead } from '../put-back.ts'
+import { notAhead } from '../instant.ts'
 import { FINISHED } from './cadence.ts'
 import type { ScanSample } from './scan-rate.ts'
 

@@ -1,12 +1,11 @@
 import type { BackupState, MadeBackup } from '../../domain/admin/backup.ts'
 import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts'
-import type { EndedSession } from '../../domain/admin/ended-session.ts'
 import type { Job, JobTask } from '../../domain/admin/job.ts'
 import type { Audited, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { TroubleBegun, TroubleEnded } from '../../domain/admin/problems/trouble.ts'
 import type { Retention } from '../../domain/admin/retention.ts'
 import type { TallyFlush } from '../../domain/admin/tally.ts'
-import type { TokenKeyRotation, TokenKeys } from '../../domain/admin/token-keys.ts'
+import type { EndedSession, TokenKeyRotation, TokenKeys } from '../../domain/admin/token-keys.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
 

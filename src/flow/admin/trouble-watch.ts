@@ -1,7 +1,12 @@
-import { EXPIRING_MS } from '../../domain/admin/certificate.ts'
 import type { ClockDoubt, OtherClocks } from '../../domain/admin/clock-record.ts'
 import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
-import { CERTIFICATE_SUBJECTS, DISK_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/problems/trouble.ts'
+import {
+  CERTIFICATE_SUBJECTS,
+  DISK_SUBJECTS,
+  EXPIRING_MS,
+  type TroubleBegun,
+  type TroubleEnded,
+} from '../../domain/admin/problems/trouble.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import { failureCode } from '../../domain/polling/carrier-failure-words.ts'
 import type { Relay, Writes } from '../relay.ts'

@@ -1,6 +1,5 @@
+import { fixedHeaderProblem, isStandardKey, STANDARD_KEY_RULE } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { fixedHeaderProblem } from '../../domain/delivery/fixed-headers.ts'
-import { isStandardKey, STANDARD_KEY_RULE } from '../../domain/delivery/standard-key.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import type { Vault } from './vault.ts'
 

@@ -4,6 +4,7 @@ import { newHealth, resetHealth, tryChanged } from '../../domain/delivery/endpoi
 import {
   changeHeaders,
   endOverlap,
+  FIXED_HEADERS_MAX,
   onlyKey,
   replaceKey,
   resealKeys,
@@ -18,7 +19,6 @@ import {
   type KeyChange,
   withDisabled,
 } from '../../domain/delivery/endpoint-state.ts'
-import { FIXED_HEADERS_MAX } from '../../domain/delivery/fixed-headers.ts'
 import { backfillSpan } from '../../domain/history/audience.ts'
 import { listDamagedEndpoints, reserveEndpoint } from '../../store/delivery/endpoints.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'

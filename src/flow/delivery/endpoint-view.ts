@@ -1,8 +1,8 @@
 import type { KeyFingerprints } from '../../domain/delivery/delivery-request.ts'
+import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/dispatch-round.ts'
 import { probeLooks } from '../../domain/delivery/endpoint-health.ts'
 import type { SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import { type EndpointBacklog, type EndpointState, NO_BACKLOG } from '../../domain/delivery/endpoint-state.ts'
-import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
 import { limitOf, type ShownLimit } from '../../domain/delivery/pace.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 

@@ -1,6 +1,5 @@
 import type { FeedGap } from '../../domain/admin/restore.ts'
-import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
-import { encodeFeedItem } from '../../domain/delivery/feed-event.ts'
+import { encodeFeedItem, type FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Reads } from '../relay.ts'
 

@@ -1,5 +1,5 @@
 import type { EndpointFilters } from '../../domain/delivery/endpoint.ts'
-import { FILTERS, ofEach, type Setting } from '../../domain/delivery/settings-table.ts'
+import { FILTERS, ofEach, type Setting } from '../../domain/delivery/endpoint-settings.ts'
 import { nearestName } from '../../domain/near-name.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 

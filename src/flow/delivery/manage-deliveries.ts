@@ -1,21 +1,23 @@
 import type { Job } from '../../domain/admin/job.ts'
 import type { ActionName, ActionTarget, Actor } from '../../domain/admin/operator-action.ts'
-import type {
-  AttemptRecord,
-  DeliveryCursor,
-  DeliverySelection,
-  EndedReplay,
-  FoundDelivery,
-  ListedDelivery,
-  ReplayCount,
-  SentEvent,
+import {
+  type AttemptRecord,
+  type DeliveryCursor,
+  type DeliverySelection,
+  type EndedReplay,
+  type FoundDelivery,
+  type ListedDelivery,
+  parseReplayOrder,
+  parseReplayTarget,
+  type ReplayCount,
+  type ReplayOrder,
+  type SentEvent,
 } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
+import { maskedHeaders } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { FeedItem, FeedKind } from '../../domain/delivery/feed-event.ts'
-import { maskedHeaders } from '../../domain/delivery/fixed-headers.ts'
+import type { FeedItem, FeedKind } from '../../domain/delivery/feed-entry.ts'
 import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
-import { parseReplayOrder, parseReplayTarget, type ReplayOrder } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import type { ReadSide } from '../../store/read-store.ts'

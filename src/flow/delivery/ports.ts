@@ -1,10 +1,15 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type { ReplayedBatch, ReplayRequest, RetryOutcome } from '../../domain/delivery/delivery-list.ts'
+import type { PostRequest } from '../../domain/delivery/delivery-request.ts'
 import type { DeliveryRules, DispatchRound, DispatchRoundReport } from '../../domain/delivery/dispatch-round.ts'
-import type { AddedEndpoint, ConfiguredEndpoint, EndpointChangeRequest, EndpointEdit } from '../../domain/delivery/endpoint-state.ts'
-import type { PostRequest } from '../../domain/delivery/post-request.ts'
-import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
+import type {
+  AddedEndpoint,
+  ConfiguredEndpoint,
+  EndpointChangeRequest,
+  EndpointEdit,
+  UnnamedRequest,
+} from '../../domain/delivery/endpoint-state.ts'
 
 /** Posts to endpoints. Failures of the receiver or the network are returned as values and never thrown. */
 export interface DeliverySender {

@@ -1,5 +1,5 @@
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { planDeliveries } from '../../domain/delivery/plan-deliveries.ts'
+import { planDeliveries } from '../../domain/delivery/plan-events.ts'
 import type { Transactions } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'
 

@@ -1,7 +1,6 @@
-import type { Actor } from '../../domain/admin/operator-action.ts'
+import { type Actor, shownTest } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { encodeOperatorEvent } from '../../domain/delivery/operator-event.ts'
-import { shownTest } from '../../domain/delivery/shown-again.ts'
 import type { Part, Reads, Writes } from '../relay.ts'
 import { type EnableOperator, operatorState } from './enable-operator.ts'
 import { recordTest, type SendOncePorts, sendTest } from './send-test.ts'

@@ -1,5 +1,11 @@
-import { type EndpointState, withDisabled } from '../../domain/delivery/endpoint-state.ts'
-import { isToBeRemoved, lookAtUnnamed, type UnnamedEndpoint, type UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
+import {
+  type EndpointState,
+  isToBeRemoved,
+  lookAtUnnamed,
+  type UnnamedEndpoint,
+  type UnnamedRequest,
+  withDisabled,
+} from '../../domain/delivery/endpoint-state.ts'
 import { parseStored } from '../../domain/json-body.ts'
 import { saveSetting } from '../../store/settings.ts'
 import type { WriteTx } from '../../store/write-store.ts'

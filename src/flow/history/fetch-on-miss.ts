@@ -1,7 +1,7 @@
 import { AppError } from '../../domain/errors.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
-import { type Rest, restAfter } from '../../domain/polling/question-rest.ts'
+import { type Rest, restAfter } from '../../domain/retry-after.ts'
 import type { Memory } from '../ports.ts'
 import type { Relay } from '../relay.ts'
 import { createSingleFlight } from '../single-flight.ts'

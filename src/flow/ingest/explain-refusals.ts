@@ -1,5 +1,5 @@
-import type { NamedKey } from '../../domain/ingest/mismatch/key-variants.ts'
-import { explainRefusal, type Refusal, type RefusedPush } from '../../domain/ingest/refusal.ts'
+import type { NamedKey } from '../../domain/ingest/mismatch/mismatch-causes.ts'
+import { explainRefusal, type Refusal, type RefusedPush } from '../../domain/ingest/refused-pushes.ts'
 import type { Part, Relay } from '../relay.ts'
 
 export interface RefusalSamplesPorts extends Pick<Relay, 'clock'>, Part<'log', 'warn'> {

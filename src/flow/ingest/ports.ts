@@ -1,8 +1,7 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
 import type { BatchReport, Reprocessed } from '../../domain/history/recording.ts'
 import type { DismissedHeld, HeldRange, HeldSelection } from '../../domain/ingest/inbox.ts'
-import type { Refusal } from '../../domain/ingest/refusal.ts'
-import type { StoredRefused } from '../../domain/ingest/refused-pushes.ts'
+import type { Refusal, StoredRefused } from '../../domain/ingest/refused-pushes.ts'
 
 /** The verbs of ingest that write; see `WriteSide`. */
 export interface IngestWrites {

@@ -1,5 +1,12 @@
-import type { CadenceModel } from '../../domain/polling/cadence.ts'
-import { afterAnswer, afterNoAnswer, type CarrierSilence, clampSilenceToClock, noSilence } from '../../domain/polling/carrier-silence.ts'
+import { notAhead } from '../../domain/instant.ts'
+import {
+  afterAnswer,
+  afterNoAnswer,
+  type CadenceModel,
+  type CarrierSilence,
+  clampSilenceToClock,
+  noSilence,
+} from '../../domain/polling/cadence.ts'
 import {
   afterMisread,
   afterMiss,
@@ -13,7 +20,6 @@ import {
   type PushChannel,
 } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
-import { notAhead } from '../../domain/put-back.ts'
 
 /** The facts learnt about the carrier: how it scans over the week, how reliable its pushes are, and when it did not answer. */
 export interface CarrierModel {

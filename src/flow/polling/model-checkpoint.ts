@@ -1,5 +1,6 @@
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
-import { type CarrierSilence, encodeSilence, noSilence, parseSilence } from '../../domain/polling/carrier-silence.ts'
+import { notAhead } from '../../domain/instant.ts'
+import { type CarrierSilence, encodeSilence, noSilence, parseSilence } from '../../domain/polling/cadence.ts'
 import {
   encodePushRecord,
   encodeScanRate,
@@ -20,7 +21,6 @@ import {
   unpushedSinceLast,
 } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
-import { notAhead } from '../../domain/put-back.ts'
 import { listNewestPushes } from '../../store/ingest/inbox-lists.ts'
 import { saveSetting } from '../../store/settings.ts'
 import type { Transactions } from '../../store/write-store.ts'

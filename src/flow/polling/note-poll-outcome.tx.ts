@@ -1,7 +1,7 @@
 import { deriveEntries, type Entry, lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { isLanguageMissing } from '../../domain/history/pull-response.ts'
-import type { RecordRules } from '../../domain/history/record-rules.ts'
+import type { RecordRules } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { LanguageAsked, PollFailure } from '../../domain/polling/poll.ts'
 import { markRefused } from '../../store/history/parcels.ts'

@@ -6,12 +6,12 @@ import type { IncomingPoll, RecordOutcome } from '../../domain/history/recording
 import {
   type CallPriority,
   type CarrierAnswer,
+  type FlightEnd,
   isOfAll,
   isUnusable,
   type UnavailableReason,
   wasNotAsked,
 } from '../../domain/polling/carrier-answer.ts'
-import type { FlightEnd } from '../../domain/polling/flight-end.ts'
 import type { DuePoll, PollFailure } from '../../domain/polling/poll.ts'
 import type { Carrier } from '../ports.ts'
 import type { Part, Reads, Relay, Writes } from '../relay.ts'

@@ -1,4 +1,4 @@
-import type { RecordRules } from '../../domain/history/record-rules.ts'
+import type { RecordRules } from '../../domain/history/recording.ts'
 import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'

@@ -1,6 +1,6 @@
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import type { CadenceModel, CadencePolicy } from '../../domain/polling/cadence.ts'
-import { scheduleNextPoll } from '../../domain/polling/next-poll.ts'
+import { scheduleNextPoll } from '../../domain/polling/poll.ts'
 import type { Session } from '../../store/engine.ts'
 import { pollableFrom } from '../../store/history/parcels.ts'
 import type { Part } from '../relay.ts'

@@ -1,4 +1,4 @@
-import { encodeLesson, type Lesson, parseLesson } from '../../domain/polling/lesson.ts'
+import { encodeLesson, type Lesson, parseLesson } from '../../domain/polling/model-codec.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
 import type { LessonTable } from '../../store/polling/shared-carrier.ts'
 import type { Relay } from '../relay.ts'

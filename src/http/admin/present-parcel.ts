@@ -1,6 +1,5 @@
 import type { InspectedIdentifier } from '../../domain/admin/parcel-list.ts'
-import type { Entry } from '../../domain/history/history.ts'
-import { learningOf } from '../../domain/history/learning.ts'
+import { type Entry, learningOf } from '../../domain/history/history.ts'
 import type { AwaitedParcel, ExplainedParcel } from '../../flow/admin/parcels/parcel-queries.ts'
 import { presentInstant } from '../server/present.ts'
 import type { ListedParcelAnswer, ParcelAnswer } from './parcel-schemas.ts'

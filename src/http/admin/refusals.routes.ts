@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { describeCause, MISMATCH_CODES } from '../../domain/ingest/mismatch/mismatch-causes.ts'
-import { type KeptRefusal, REFUSALS_KEPT } from '../../domain/ingest/refusal.ts'
+import { type KeptRefusal, REFUSALS_KEPT } from '../../domain/ingest/refused-pushes.ts'
 import { type AnswerOf, instant, named, numberedId, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { count, page, query } from '../server/query.ts'

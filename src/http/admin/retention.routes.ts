@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { RETENTION_STAGES, type RetentionCounts } from '../../domain/admin/retention.ts'
-import { formatDuration } from '../../domain/duration.ts'
+import { formatDuration } from '../../domain/amounts.ts'
 import type { RetentionView, WouldGoByStage } from '../../flow/admin/retention/manage-retention.ts'
 import { type AnswerOf, instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'

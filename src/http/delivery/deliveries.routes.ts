@@ -1,7 +1,6 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
-import type { AttemptRecord } from '../../domain/delivery/delivery-list.ts'
-import { INSTEAD_OF_MISSING, replayOrderSchema, replayTargetSchema } from '../../domain/delivery/replay-order.ts'
+import { type AttemptRecord, INSTEAD_OF_MISSING, replayOrderSchema, replayTargetSchema } from '../../domain/delivery/delivery-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import { DELIVERY_STATES, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
 import { jobSchema, presentStarted } from '../admin/jobs.routes.ts'

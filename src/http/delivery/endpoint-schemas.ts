@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { filterSchemas, type Kinds, type Limit, settingSchemas } from '../../domain/delivery/settings-table.ts'
+import { filterSchemas, type Kinds, type Limit, settingSchemas } from '../../domain/delivery/endpoint-settings.ts'
 import { instant, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { answerStart, failureReason } from './delivery-schemas.ts'
 

@@ -1,5 +1,5 @@
+import type { FailureGroup } from '../../domain/delivery/dispatch-round.ts'
 import { endpointChangeSchema, keyRotationSchema, newEndpointSchema, presentSettings } from '../../domain/delivery/endpoint-settings.ts'
-import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { EndpointView, InspectedEndpoint } from '../../flow/delivery/endpoint-view.ts'
 import { describeWarning } from '../../flow/delivery/filter-warnings.ts'
 import type { KeyedEndpoint } from '../../flow/delivery/manage-endpoints.ts'

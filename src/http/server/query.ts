@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DURATION, parseDuration } from '../../domain/duration.ts'
+import { DURATION, parseDuration } from '../../domain/amounts.ts'
 import { readInput } from '../../domain/read-input.ts'
 
 const COUNT = /^\d{1,15}$/

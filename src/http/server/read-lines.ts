@@ -1,4 +1,4 @@
-import { createListDecoder } from '../../domain/admin/list-decoder.ts'
+import { createListDecoder } from '../../domain/admin/watch-list.ts'
 import { AppError } from '../../domain/errors.ts'
 
 export interface LineBounds {

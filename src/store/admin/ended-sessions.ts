@@ -1,4 +1,4 @@
-import type { EndedSession } from '../../domain/admin/ended-session.ts'
+import type { EndedSession } from '../../domain/admin/token-keys.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 

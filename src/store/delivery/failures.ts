@@ -1,4 +1,4 @@
-import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS, type FailureGroup, type FailureNote } from '../../domain/delivery/failure-group.ts'
+import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS, type FailureGroup, type FailureNote } from '../../domain/delivery/dispatch-round.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'

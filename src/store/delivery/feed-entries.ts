@@ -1,6 +1,5 @@
 import type { Selectable } from 'kysely'
-import { type FeedEntry, payloadOf } from '../../domain/delivery/feed-entry.ts'
-import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
+import { type FeedEntry, type FeedParcel, payloadOf } from '../../domain/delivery/feed-entry.ts'
 import { decodeAudience, decodePayloadRef } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'

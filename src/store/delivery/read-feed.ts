@@ -1,5 +1,4 @@
-import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
-import type { FeedItem, FeedParcel } from '../../domain/delivery/feed-event.ts'
+import type { FeedItem, FeedParcel, FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { decodeFeedKind, decodeJoined } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { EventValue } from '../../domain/delivery/event-values.ts'
+import type { EventValue } from '../../domain/delivery/plan-events.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'

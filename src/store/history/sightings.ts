@@ -1,4 +1,4 @@
-import { listedIn } from '../../domain/history/order-answer.ts'
+import { listedIn } from '../../domain/history/pull-response.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import { decodeAudience, decodeExtra, decodeListed, encodeAudience, encodeExtra, encodeTellings } from '../codec.ts'
 import type { Session } from '../engine.ts'

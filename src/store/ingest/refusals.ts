@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely'
 import { type MismatchCause, readCause } from '../../domain/ingest/mismatch/mismatch-causes.ts'
-import { type KeptRefusal, REFUSALS_KEPT, type Refusal } from '../../domain/ingest/refusal.ts'
+import { type KeptRefusal, REFUSALS_KEPT, type Refusal } from '../../domain/ingest/refused-pushes.ts'
 import { parseStored } from '../../domain/json-body.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'

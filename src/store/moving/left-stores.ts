@@ -1,4 +1,4 @@
-import { type LeftStore, parseLeftStores } from '../../domain/admin/left-store.ts'
+import { type LeftStore, parseLeftStores } from '../../domain/admin/store-move.ts'
 import type { Session } from '../engine.ts'
 import { loadSetting } from '../settings.ts'
 

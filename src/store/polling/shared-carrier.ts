@@ -1,6 +1,5 @@
 import type { BudgetAnswer, BudgetLimits, BudgetRequest } from '../../domain/polling/call-budget.ts'
-import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token.ts'
-import type { FlightEnd } from '../../domain/polling/flight-end.ts'
+import type { FlightEnd, TokenRecord, TokenState } from '../../domain/polling/carrier-answer.ts'
 
 /** The flights of all replicas. A flight is one call to the carrier, for all replicas that ask the same question at that time. */
 export interface SharedFlights {

@@ -1,6 +1,5 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
-import { knownReason, reasonOfCode } from '../../domain/system-reason.ts'
-import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
+import { knownReason, reasonOfCode, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/system-reason.ts'
 
 /** The driver's messages about a lost or unusable connection. These errors have no code. */
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/

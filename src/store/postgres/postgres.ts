@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
-import { tlsFaultOf } from '../../domain/tls-fault.ts'
+import { tlsFaultOf } from '../../domain/system-reason.ts'
 import type { ReadEngine } from '../read-store.ts'
 import { endlessConflict, isConflict, isEndless } from './conflicts.ts'
 import { readLastSequence } from './counter.ts'

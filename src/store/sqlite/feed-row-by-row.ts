@@ -1,5 +1,4 @@
-import type { FeedEntries, FeedEntriesRequest } from '../../domain/delivery/feed-entry.ts'
-import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
+import type { FeedEntries, FeedEntriesRequest, FeedParcel } from '../../domain/delivery/feed-entry.ts'
 import { decodePayloadRef } from '../codec.ts'
 import { type FeedRow, feedEntriesOf, leaveOutSent } from '../delivery/feed-entries.ts'
 import { eventsAfter, feedParcel } from '../delivery/read-feed.ts'

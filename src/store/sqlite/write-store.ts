@@ -1,7 +1,7 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { erasedEvent, retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import type { MarkedTombstone } from '../../domain/history/erased.ts'
-import { wordsInBody } from '../../domain/ingest/search-body.ts'
+import { wordsInBody } from '../../domain/names-in-text.ts'
 import { eraseParcels, NO_PARCELS } from '../admin/erasure/erase-parcels.ts'
 import { searchMentions } from '../admin/erasure/mentions.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'

@@ -4,8 +4,7 @@ import { failed, judgeClock, ok, skipped, type Verdict, warning } from '../../do
 import { type CarrierState, lacksAnswer, type UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { carrierRemedy, lastFailureText } from '../../domain/polling/carrier-failure-words.ts'
 import { carrierStanding } from '../../domain/polling/carrier-standing.ts'
-import { reasonOfCode } from '../../domain/system-reason.ts'
-import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
+import { reasonOfCode, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../domain/system-reason.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 
 export interface CarrierProbeOptions {

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import { readCertificates, readNamedFile } from '../../config/named-file.ts'
 import { type CheckLine, failed, judgeCertificate, judgeOpenFiles, ok, type Verdict, warning } from '../../domain/admin/check.ts'
-import { formatDuration } from '../../domain/duration.ts'
+import { formatDuration } from '../../domain/amounts.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { readTlsPair } from '../tls-files.ts'

@@ -1,8 +1,7 @@
 import { type CheckLine, failed, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
 import type { FailureReason } from '../../domain/delivery/delivery.ts'
-import type { Route } from '../../domain/delivery/post-request.ts'
-import { reasonOfCode } from '../../domain/system-reason.ts'
-import { isTlsFault, tlsMeaning, tlsRemedy } from '../../domain/tls-fault.ts'
+import type { Route } from '../../domain/delivery/delivery-request.ts'
+import { isTlsFault, reasonOfCode, tlsMeaning, tlsRemedy } from '../../domain/system-reason.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 import type { Destination, NoConnection } from '../../outbound/try-connection.ts'
 

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { Config } from '../../config/config.ts'
 import { deliveryRules } from '../../config/delivery-rules.ts'
 import { hasRoomForWork } from '../../domain/admin/disk-room.ts'
-import { describeTrouble } from '../../domain/admin/problems/endpoint-trouble.ts'
+import { describeTrouble } from '../../domain/admin/problems/verdict.ts'
 import { endpointOf, type Role } from '../../domain/admin/replica.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import { readCertificates } from '../../config/named-file.ts'
-import type { Route } from '../../domain/delivery/post-request.ts'
+import type { Route } from '../../domain/delivery/delivery-request.ts'
 import { readTlsPair } from '../tls-files.ts'
 
 type ConfiguredRoute = Pick<Config['endpoints'][number], 'name' | 'proxy' | 'caFile' | 'clientCert'>

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from '../../../src/domain/delivery/backoff.ts'
+import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from '../../../src/domain/delivery/delivery.ts'
 
 const policy: BackoffPolicy = { scheduleMs: [5_000, 300_000, 1_800_000], jitter: 0.2 }
 const middle = 0.5

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { BackoffPolicy } from '../../../src/domain/delivery/backoff.ts'
 import {
   type AttemptOutcome,
+  type BackoffPolicy,
   countAttempt,
   type Delivery,
   FAILING_MAX_MS,

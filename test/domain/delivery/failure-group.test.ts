@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
-import { groupFailures } from '../../../src/domain/delivery/failure-group.ts'
+import { groupFailures } from '../../../src/domain/delivery/dispatch-round.ts'
 import { NOON } from '../../support/runner/constants.ts'
 
 function answered(status: number, text: string): AttemptResult {

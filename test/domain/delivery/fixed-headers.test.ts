@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fixedHeaderProblem, fixedValueProblem } from '../../../src/domain/delivery/fixed-headers.ts'
+import { fixedHeaderProblem, fixedValueProblem } from '../../../src/domain/delivery/endpoint-keys.ts'
 
 test.each([
   ['Host', 'about the connection'],

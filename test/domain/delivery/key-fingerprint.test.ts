@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fingerprintKey } from '../../../src/domain/delivery/key-fingerprint.ts'
+import { fingerprintKey } from '../../../src/domain/delivery/endpoint-keys.ts'
 
 test('a fingerprint is the beginning of what openssl computes for the same text', () => {
   // The expected text is from: printf %s 'parcel-relay key fingerprint' | openssl dgst -sha256 -hmac 'a-shared-key-for-tests-only'

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { encodeOperatorEvent, OPERATOR_EVENTS, type OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
-import { formatOperatorEvent, type OperatorFormat } from '../../../src/domain/delivery/operator-message.ts'
-import { wordOperatorEvent } from '../../../src/domain/delivery/operator-words.ts'
+import { formatOperatorEvent, type OperatorFormat, wordOperatorEvent } from '../../../src/domain/delivery/operator-words.ts'
 
 const NOW = Date.parse('2026-03-01T10:00:00.250Z')
 const failing: OperatorEvent = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
-import { isStandardKey } from '../../../src/domain/delivery/standard-key.ts'
+import { isStandardKey } from '../../../src/domain/delivery/endpoint-keys.ts'
 
 function libraryTakes(key: string): boolean {
   try {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isToBeRemoved, lookAtUnnamed } from '../../../src/domain/delivery/unnamed-endpoint.ts'
+import { isToBeRemoved, lookAtUnnamed } from '../../../src/domain/delivery/endpoint-state.ts'
 import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { MINUTE_MS } from '../../support/runner/constants.ts'
 

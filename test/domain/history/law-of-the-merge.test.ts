@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { noAudience } from '../../../src/domain/history/audience.ts'
 import { deriveEntries, type Entry } from '../../../src/domain/history/history.ts'
+import { groupOf, joinedKey, keyOf, keysFit } from '../../../src/domain/history/observation.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../../src/domain/history/sightings.ts'
-import { groupOf, joinedKey, keyOf, keysFit } from '../../../src/domain/history/status-entry.ts'
 import { answers, type Matcher, recordAll } from '../../support/history/model.ts'
 import {
   copiesAroundAnother,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { anomaliesOf } from '../../../src/domain/ingest/anomaly.ts'
+import { anomaliesOf } from '../../../src/domain/history/recording.ts'
 import { aPoll, aPush, type PolledEntry } from '../../support/history/builders.ts'
 
 const atMs = Date.UTC(2026, 2, 1, 10)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { checkPushBody, isCheckPush } from '../../../src/domain/ingest/check-push.ts'
+import { checkPushBody, isCheckPush } from '../../../src/domain/ingest/parse-push.ts'
 
 test('only the exact body of a check push counts as a check, wherever it lies in a buffer', () => {
   const body = Buffer.from(checkPushBody(randomUUID()))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addMisdirected, type MisdirectedPath } from '../../../src/domain/ingest/misdirected.ts'
+import { addMisdirected, type MisdirectedPath } from '../../../src/domain/ingest/refused-pushes.ts'
 
 const NONE: readonly MisdirectedPath[] = []
 const signed = (target: string) => ({ target, isSigned: true })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { QUARANTINE_REASONS } from '../../../src/domain/history/observation.ts'
-import { REASON_CHOICES, reasonSentence, reasonText } from '../../../src/domain/ingest/quarantine-words.ts'
+import { REASON_CHOICES, reasonSentence, reasonText } from '../../../src/domain/ingest/fault-in-body.ts'
 
 test('every reason of quarantine has words of its own, which the filter offers', () => {
   expect(REASON_CHOICES.map(([reason]) => reason)).toEqual([...QUARANTINE_REASONS])

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { spellText } from '../../../src/domain/admin/problems/refused-words.ts'
+import { spellText } from '../../../src/domain/admin/problems/explain-pushes.ts'
 import {
   addComebacks,
   addRefused,

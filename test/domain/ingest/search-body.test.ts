@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { namesInBody, wordsInBody } from '../../../src/domain/ingest/search-body.ts'
-import { searchFor } from '../../../src/domain/names-in-text.ts'
+import { namesInBody, searchFor, wordsInBody } from '../../../src/domain/names-in-text.ts'
 
 const named = (body: Uint8Array | string, ...identifiers: readonly string[]) =>
   namesInBody(Buffer.from(body), searchFor(new Set(identifiers)))

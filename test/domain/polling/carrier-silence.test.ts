@@ -1,14 +1,16 @@
 import { expect, test } from 'vitest'
-import { type CadenceFacts, type CadenceModel, nextPoll } from '../../../src/domain/polling/cadence.ts'
 import {
   afterAnswer,
   afterNoAnswer,
+  type CadenceFacts,
+  type CadenceModel,
   type CarrierSilence,
   encodeSilence,
+  nextPoll,
   noSilence,
   parseSilence,
   silentMs,
-} from '../../../src/domain/polling/carrier-silence.ts'
+} from '../../../src/domain/polling/cadence.ts'
 import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
 import { cadence } from '../../support/history/policy.ts'
 import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'

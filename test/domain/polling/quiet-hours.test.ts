@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isQuiet } from '../../../src/domain/polling/quiet-hours.ts'
+import { isQuiet } from '../../../src/domain/polling/poll.ts'
 
 const night = { from: '22:00', to: '05:00', zone: 'Europe/Stockholm' }
 

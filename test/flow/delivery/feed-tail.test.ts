@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { FeedItem } from '../../../src/domain/delivery/feed-event.ts'
+import type { FeedItem } from '../../../src/domain/delivery/feed-entry.ts'
 import type { FeedPage } from '../../../src/flow/delivery/feed-page.ts'
 import { createFeedTail } from '../../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { Refusal, RefusedPush } from '../../../src/domain/ingest/refusal.ts'
+import type { Refusal, RefusedPush } from '../../../src/domain/ingest/refused-pushes.ts'
 import { signBody } from '../../../src/domain/ingest/signature.ts'
 import { createRefusalSamples } from '../../../src/flow/ingest/explain-refusals.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { silentMs } from '../../../src/domain/polling/carrier-silence.ts'
+import { silentMs } from '../../../src/domain/polling/cadence.ts'
 import { emptyScanRate, type ScanSample } from '../../../src/domain/polling/scan-rate.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { FailureNote } from '../../../src/domain/delivery/failure-group.ts'
-import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS } from '../../../src/domain/delivery/failure-group.ts'
+import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS, type FailureNote } from '../../../src/domain/delivery/dispatch-round.ts'
 import { viewEndpoint } from '../../../src/flow/delivery/endpoint-view.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { noteFailures } from '../../../src/store/delivery/failures.ts'

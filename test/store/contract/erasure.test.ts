@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
 import type { OperatorAction } from '../../../src/domain/admin/operator-action.ts'
-import { encodeFeedItem } from '../../../src/domain/delivery/feed-event.ts'
+import { encodeFeedItem } from '../../../src/domain/delivery/feed-entry.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'

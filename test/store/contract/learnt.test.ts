@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Entry } from '../../../src/domain/history/history.ts'
-import { learningOf } from '../../../src/domain/history/learning.ts'
+import { type Entry, learningOf } from '../../../src/domain/history/history.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { MINUTE_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { REFUSALS_KEPT, type Refusal } from '../../../src/domain/ingest/refusal.ts'
+import { REFUSALS_KEPT, type Refusal } from '../../../src/domain/ingest/refused-pushes.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { REFUSAL } from '../../support/store/refusal.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type EndpointSettings, noFilters } from '../../../src/domain/delivery/endpoint.ts'
-import type { RecordRules } from '../../../src/domain/history/record-rules.ts'
+import type { RecordRules } from '../../../src/domain/history/recording.ts'
 import type { WriteSide } from '../../../src/flow/write-side.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import type { IncomingPoll } from '../../../src/domain/history/recording.ts'
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
-import type { Rest } from '../../../src/domain/polling/question-rest.ts'
+import type { Rest } from '../../../src/domain/retry-after.ts'
 import type { QuestionKind } from '../../../src/flow/history/answer.ts'
 import type { Pause } from '../../../src/flow/history/fetch-on-miss.ts'
 import { createServe, type ServeOptions } from '../../../src/flow/history/serve.ts'

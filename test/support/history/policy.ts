@@ -1,6 +1,6 @@
 import type { Retention } from '../../../src/domain/admin/retention.ts'
 import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
-import type { RecordRules } from '../../../src/domain/history/record-rules.ts'
+import type { RecordRules } from '../../../src/domain/history/recording.ts'
 import type { CadencePolicy } from '../../../src/domain/polling/cadence.ts'
 import type { DispatchRoundOptions } from '../../../src/flow/delivery/dispatching/settle.tx.ts'
 import { DAY_MS, HOUR_MS } from '../runner/constants.ts'

@@ -1,5 +1,5 @@
 import type { Retention } from '../../../src/domain/admin/retention.ts'
-import type { FeedItem } from '../../../src/domain/delivery/feed-event.ts'
+import type { FeedItem } from '../../../src/domain/delivery/feed-entry.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { pushBody } from '../history/builders.ts'
 import { DAY_MS, NOON } from '../runner/constants.ts'

@@ -7,9 +7,7 @@ import type { IdentifierState, ParcelState } from '../../../src/domain/history/p
 import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
 import type { StoredPush } from '../../../src/domain/history/rebuild/evidence.ts'
 import type { StoredParcel } from '../../../src/domain/history/rebuild/rebuild-parcel.ts'
-import { pushDigest, type RecordBatch, recordBatch } from '../../../src/domain/history/record-batch.ts'
-import type { RecordRules } from '../../../src/domain/history/record-rules.ts'
-import type { Incoming } from '../../../src/domain/history/recording.ts'
+import { type Incoming, pushDigest, type RecordBatch, type RecordRules, recordBatch } from '../../../src/domain/history/recording.ts'
 import { type KeptSighting, listedId, sightingId, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import {
   addLoaded,

@@ -1,5 +1,4 @@
-import type { Refusal } from '../../../src/domain/ingest/refusal.ts'
-import type { StoredRefused } from '../../../src/domain/ingest/refused-pushes.ts'
+import type { Refusal, StoredRefused } from '../../../src/domain/ingest/refused-pushes.ts'
 import { NOON } from '../runner/constants.ts'
 
 export const REFUSAL: Refusal = {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { expect, test } from 'vitest'
-import { isCheckPush } from '../../../src/domain/ingest/check-push.ts'
+import { isCheckPush } from '../../../src/domain/ingest/parse-push.ts'
 import { createVerifier } from '../../../src/domain/ingest/signature.ts'
 import { pushProbe } from '../../../src/wiring/checking/push-probe.ts'
 import { listenInTest } from '../../support/network/listen.ts'

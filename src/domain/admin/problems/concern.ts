@@ -1,9 +1,9 @@
 import { bytesText, counted, countText, spanText } from '../../amounts.ts'
 import type { RefusedPushes } from '../../ingest/refused-pushes.ts'
-import { EXPIRING_MS, type OwnCertificate } from '../certificate.ts'
 import { judgeClock, PASS_LATE_MS, type Verdict } from '../check.ts'
 import type { StorageState } from '../erasure.ts'
 import { isHeldLong, type RetentionReport } from '../retention.ts'
+import { EXPIRING_MS, type OwnCertificate } from './trouble.ts'
 
 /** The concerns of which somebody must know at once. */
 const URGENT = [

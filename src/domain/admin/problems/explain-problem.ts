@@ -9,6 +9,7 @@ import { agoWord, codeWord, type Sentence, timeWord } from '../../words.ts'
 import type { ClockDoubt } from '../clock-record.ts'
 import { type DiskRoom, isDiskFull, LOW_AT } from '../disk-room.ts'
 import {
+  type Explanation,
   explainLoss,
   explainMisunderstood,
   explainPastSilence,
@@ -16,7 +17,6 @@ import {
   explainRefused,
   explainSilence,
 } from './explain-pushes.ts'
-import type { Explanation } from './explanation.ts'
 import { areOnlyMisunderstood, type Problem, type Situation } from './verdict.ts'
 
 const RELOAD = 'then reload: parcel-relay reload.'

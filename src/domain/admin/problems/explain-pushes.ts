@@ -1,16 +1,19 @@
 import { counted, countText, spanText } from '../../amounts.ts'
+import { reasonText } from '../../ingest/fault-in-body.ts'
 import type { HeldGroup } from '../../ingest/inbox.ts'
-import type { MisdirectedPath } from '../../ingest/misdirected.ts'
-import { reasonText } from '../../ingest/quarantine-words.ts'
-import { hasAllComeAgain, type RefusedPushes } from '../../ingest/refused-pushes.ts'
+import { hasAllComeAgain, type MisdirectedPath, type RefusedPushes } from '../../ingest/refused-pushes.ts'
 import { callsText } from '../../polling/call-budget.ts'
 import type { PastSilence } from '../../polling/push-health.ts'
 import { noPushSinceMs, pushEvidence } from '../../polling/push-standing.ts'
 import { agoWord, codeWord, type Sentence, type Word } from '../../words.ts'
-import type { Explanation } from './explanation.ts'
-import { NOTICED_WITHIN_MS, type OwnRefusals, ownRefusalsOf } from './own-refusals.ts'
-import { comebackText, spellText, wholeSpell } from './refused-words.ts'
-import { doPollsReplacePushes, misdirectedSincePush, type Situation } from './verdict.ts'
+import {
+  doPollsReplacePushes,
+  misdirectedSincePush,
+  NOTICED_WITHIN_MS,
+  type OwnRefusals,
+  ownRefusalsOf,
+  type Situation,
+} from './verdict.ts'
 
 const REASONS_SHOWN = 3
 
@@ -201,4 +204,48 @@ export function explainMisunderstood(situation: Situation, nowMs: number): Expla
       'If nothing more comes although polls find entries, the pushes have stopped as well.',
     ],
   }
+}
+
+/** What is wrong, and what an operator can do. */
+export interface Explanation {
+  /** One line without a full stop. */
+  readonly title: string
+  /** When the problem began, epoch milliseconds; null: not known. */
+  readonly sinceMs: number | null
+  readonly evidence: readonly Sentence[]
+  readonly todo: readonly Sentence[]
+}
+
+type Spell = Omit<RefusedPushes, 'cause'>
+
+/** Says how many requests were refused in a period, and when: `355 requests from TIME until TIME, 3 times between, the last time from TIME`. */
+export function spellText({ count, fromMs, untilMs, parts }: Spell): string {
+  const [from, until] = [Math.floor(fromMs / 1000), Math.ceil(untilMs / 1000)]
+  const when = fromMs === untilMs ? `at ${secondText(from)}` : `from ${secondText(from)} until ${secondText(until)}`
+  const times =
+    parts === undefined ? '' : `, ${parts.count} times between, the last time from ${secondText(Math.floor(parts.lastFromMs / 1000))}`
+  return `${counted(count, 'request', 'requests')} ${when}${times}`
+}
+
+/** Joins several periods to one, from the beginning of the first to the end of the last. */
+export function wholeSpell(spells: readonly Spell[]): Spell {
+  return {
+    count: spells.reduce((sum, { count }) => sum + count, 0),
+    fromMs: Math.min(...spells.map(({ fromMs }) => fromMs)),
+    untilMs: Math.max(...spells.map(({ untilMs }) => untilMs)),
+  }
+}
+
+/** Says how many of the refused pushes have come again; null: no push was refused, or the number is not known for every period. */
+export function comebackText(spells: readonly RefusedPushes[]): string | null {
+  const comebacks = spells.flatMap(({ comeback }) => comeback ?? [])
+  const pushes = comebacks.reduce((sum, one) => sum + one.pushes, 0)
+  const again = comebacks.reduce((sum, one) => sum + one.again, 0)
+  if (pushes === 0 || comebacks.length < spells.length) return null
+  if (again >= pushes) return `${counted(pushes, 'push was', 'pushes were')} refused, and all have come again.`
+  return `At most ${counted(pushes, 'different push was', 'different pushes were')} refused, and ${again === 0 ? 'none' : `at least ${countText(again)}`} ${again > 1 ? 'have' : 'has'} come again. After a restart, and at another replica, the relay does not recognize them, and counts them anew.`
+}
+
+function secondText(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 }

@@ -6,7 +6,7 @@ import { lastFailureText } from '../../polling/carrier-failure-words.ts'
 import { carrierStanding } from '../../polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../../polling/push-standing.ts'
 import { plainText } from '../../words.ts'
-import { spellText, wholeSpell } from './refused-words.ts'
+import { spellText, wholeSpell } from './explain-pushes.ts'
 import { doPollsReplacePushes, isNew, type Problem, type Situation } from './verdict.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,8 +1,8 @@
+import type { FailureGroup } from '../../delivery/dispatch-round.ts'
+import { typedName } from '../../delivery/endpoint.ts'
 import type { EndpointBacklog, EndpointState } from '../../delivery/endpoint-state.ts'
-import type { FailureGroup } from '../../delivery/failure-group.ts'
 import type { HeldGroup } from '../../ingest/inbox.ts'
-import type { MisdirectedPath } from '../../ingest/misdirected.ts'
-import { hasAllComeAgain, type RefusedPushes } from '../../ingest/refused-pushes.ts'
+import { hasAllComeAgain, type MisdirectedPath, type RefusedPushes } from '../../ingest/refused-pushes.ts'
 import type { CarrierState } from '../../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../../polling/carrier-standing.ts'
 import type { PushChannelView } from '../../polling/poll.ts'
@@ -14,7 +14,6 @@ import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from '../disk-room.ts
 import type { StoreCounts } from '../parcel-list.ts'
 import type { Replica } from '../replica.ts'
 import { type Concern, type ConcernKind, canConcernWait } from './concern.ts'
-import type { MissedInHour } from './own-refusals.ts'
 
 /** The facts from which `problemsOf` finds what is wrong with the relay. They are cheap to read. */
 export interface Glance {
@@ -201,4 +200,52 @@ function ofCarrier({ kind }: CarrierStanding): readonly Problem[] {
 /** Whether the relay knows no parcel yet and waits for its first push. */
 export function isNew({ counts, pushes }: Situation): boolean {
   return counts.parcels === 0 && pushes.lastPushAtMs === null
+}
+
+/** Says in a few sentences that an endpoint is in trouble, and which command shows why. Null: it is not in trouble. */
+export function describeTrouble(state: EndpointState): string | null {
+  if (!isInTrouble(state)) return null
+  const { endpoint, disabled, health } = state
+  const look = `See: parcel-relay endpoints show ${typedName(endpoint)}.`
+  if (disabled === 'gone') return `It answered 410 Gone and is disabled. ${look}`
+  if (disabled !== null) return `It failed for 120 h and is disabled. ${look}`
+  // Say "has accepted nothing since", because "has failed since" would be wrong: while the relay was stopped, nothing was attempted.
+  const since = health.failingSinceMs === null ? '' : ` since ${new Date(health.failingSinceMs).toISOString()}`
+  return `It fails, and has accepted nothing${since}. ${look}`
+}
+
+/** How many missed pushes were noticed in the hour that begins at `fromMs`. */
+interface MissedInHour {
+  readonly fromMs: number
+  readonly count: number
+}
+
+/** The pushes that the relay itself answered with 503 in the last day, and how many missed pushes they explain. */
+export interface OwnRefusals {
+  /** The periods in which the relay refused pushes, the newest first. */
+  readonly spells: readonly RefusedPushes[]
+  /** How many missed pushes were noticed in the last day. `explained`: how many of them were noticed while pushes were refused, or soon after. */
+  readonly missed: number
+  readonly explained: number
+  /** Whether almost all missed pushes are explained, so that nobody need look for another cause. */
+  readonly explainMost: boolean
+}
+
+const HOUR_MS = 3_600_000
+/** How late a missed push may be noticed. The relay does not poll while the disk is full, and afterwards needs time to catch up. */
+export const NOTICED_WITHIN_MS = 3 * HOUR_MS
+/** The share of missed pushes from which `explainMost` is true. */
+const MOST = 0.8
+
+/** Counts the missed pushes that the relay's own refusals explain. Null: the refusals explain no missed push. */
+export function ownRefusalsOf(refused: readonly RefusedPushes[], missedByHour: readonly MissedInHour[]): OwnRefusals | null {
+  const spells = refused.filter(({ cause }) => cause === 'not_stored' || cause === 'overload')
+  const isExplained = ({ fromMs }: MissedInHour) =>
+    spells.some((spell) => fromMs + HOUR_MS > spell.fromMs && fromMs <= spell.untilMs + NOTICED_WITHIN_MS)
+  const [missed, explained] = [sumOf(missedByHour), sumOf(missedByHour.filter(isExplained))]
+  return explained === 0 ? null : { spells, missed, explained, explainMost: explained >= missed * MOST }
+}
+
+function sumOf(hours: readonly MissedInHour[]): number {
+  return hours.reduce((sum, { count }) => sum + count, 0)
 }

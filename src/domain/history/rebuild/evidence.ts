@@ -1,7 +1,7 @@
 import { parseWebhookEvent } from '../../ingest/parse-push.ts'
 import { type KeptAnswer, keptAnswer } from '../kept-answers.ts'
 import { parseAllAnswer } from '../pull-response.ts'
-import { pushDigest } from '../record-batch.ts'
+import { pushDigest } from '../recording.ts'
 import { type ListedSighting, listedId, mergeSightings, sightingId, sightingsOf } from '../sightings.ts'
 
 export interface StoredPush {

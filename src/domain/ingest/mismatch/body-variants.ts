@@ -12,7 +12,7 @@ import {
   zstdDecompressSync,
 } from 'node:zlib'
 import { isObject, readJson } from '../../json-body.ts'
-import { EVENT_MEMBERS } from '../event-members.ts'
+import { EVENT_MEMBERS } from '../fault-in-body.ts'
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
 /** A body that the sender may have signed although another body arrived. `causes`: what may have turned one into the other. */

@@ -2,8 +2,7 @@ import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqua
 import { readJson } from '../../json-body.ts'
 import { isSignature } from '../signature.ts'
 import { type BodyVariant, bodyVariants } from './body-variants.ts'
-import { EMPTY_KEY, type KeyVariant, keyVariants, type NamedKey, plainKey } from './key-variants.ts'
-import { causeOf, type MismatchCause } from './mismatch-causes.ts'
+import { causeOf, EMPTY_KEY, type KeyVariant, keyVariants, type MismatchCause, type NamedKey, plainKey } from './mismatch-causes.ts'
 
 export interface SuspectPush {
   /** Null: the body was not read, so only the header is examined. */

@@ -3,7 +3,7 @@ import type { Actor, Audited } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../../domain/history/recording.ts'
 import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../../domain/ingest/inbox.ts'
-import type { KeptRefusal } from '../../../domain/ingest/refusal.ts'
+import type { KeptRefusal } from '../../../domain/ingest/refused-pushes.ts'
 import { readIdentifier } from '../../read-identifier.ts'
 import type { Reads, Relay, Writes } from '../../relay.ts'
 

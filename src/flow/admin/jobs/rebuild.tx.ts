@@ -9,9 +9,9 @@ import {
   rebuildParcel,
   type StoredParcel,
 } from '../../../domain/history/rebuild/rebuild-parcel.ts'
-import type { RecordRules } from '../../../domain/history/record-rules.ts'
+import type { RecordRules } from '../../../domain/history/recording.ts'
 import type { CadenceModel } from '../../../domain/polling/cadence.ts'
-import { scheduleNextPoll } from '../../../domain/polling/next-poll.ts'
+import { scheduleNextPoll } from '../../../domain/polling/poll.ts'
 import { saveJob } from '../../../store/admin/jobs.ts'
 import type { Session } from '../../../store/engine.ts'
 import { lookUpIdentifiers, pollableFrom } from '../../../store/history/parcels.ts'

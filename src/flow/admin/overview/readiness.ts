@@ -1,7 +1,7 @@
 import { DISK_FULL } from '../../../domain/admin/disk-room.ts'
 import type { LostKeys } from '../../../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../../domain/errors.ts'
-import type { MisdirectedPath } from '../../../domain/ingest/misdirected.ts'
+import type { MisdirectedPath } from '../../../domain/ingest/refused-pushes.ts'
 import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
 import { failureCode } from '../../../domain/polling/carrier-failure-words.ts'
 import { carrierStanding } from '../../../domain/polling/carrier-standing.ts'

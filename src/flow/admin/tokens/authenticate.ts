@@ -1,4 +1,4 @@
-import type { EndedSession } from '../../../domain/admin/ended-session.ts'
+import type { EndedSession } from '../../../domain/admin/token-keys.ts'
 import { digest } from '../../../domain/digest.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { Memory } from '../../ports.ts'

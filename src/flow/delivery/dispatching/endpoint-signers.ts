@@ -1,7 +1,6 @@
 import { createDeliverySigner, type DeliverySigner, type SigningKeys } from '../../../domain/delivery/delivery-request.ts'
-import { keysAt, keysChangeAtMs } from '../../../domain/delivery/endpoint-keys.ts'
+import { type FixedHeaders, keysAt, keysChangeAtMs } from '../../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import type { FixedHeaders } from '../../../domain/delivery/fixed-headers.ts'
 import { digest } from '../../../domain/digest.ts'
 import type { Memory } from '../../ports.ts'
 import type { Relay } from '../../relay.ts'

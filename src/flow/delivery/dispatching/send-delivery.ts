@@ -1,9 +1,8 @@
 import type { AttemptResult, FailureReason } from '../../../domain/delivery/delivery.ts'
-import type { DeliverySigner } from '../../../domain/delivery/delivery-request.ts'
+import type { DeliverySigner, Route } from '../../../domain/delivery/delivery-request.ts'
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import type { OperatorMessage } from '../../../domain/delivery/operator-message.ts'
-import type { Route } from '../../../domain/delivery/post-request.ts'
+import type { OperatorMessage } from '../../../domain/delivery/operator-words.ts'
 import type { Relay } from '../../relay.ts'
 import type { DeliverySender } from '../ports.ts'
 

@@ -7,7 +7,14 @@ import {
   settle,
   slowsEndpoint,
 } from '../../../domain/delivery/delivery.ts'
-import type { ClaimRef, DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
+import {
+  type ClaimRef,
+  type DeliveryRules,
+  type DispatchRound,
+  groupFailures,
+  type Settled,
+  type SettledAttempt,
+} from '../../../domain/delivery/dispatch-round.ts'
 import { isSentDifferently } from '../../../domain/delivery/endpoint.ts'
 import {
   addFailingTime,
@@ -23,7 +30,6 @@ import {
 } from '../../../domain/delivery/endpoint-health.ts'
 import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
 import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
-import { groupFailures } from '../../../domain/delivery/failure-group.ts'
 import { OPERATOR_NAME, type OperatorEvent, tellFailure, WAITED_COUNTED_MAX } from '../../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../../domain/history/audience.ts'
 import { addTallies } from '../../../store/admin/tallies.ts'

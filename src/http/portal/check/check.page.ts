@@ -1,6 +1,6 @@
 import type { CheckLine, CheckName, CheckState } from '../../../domain/admin/check.ts'
 import { counted } from '../../../domain/amounts.ts'
-import { receivedText } from '../../../domain/received-text.ts'
+import { receivedText } from '../../../domain/text.ts'
 import type { UseCases } from '../../use-cases.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'

@@ -1,7 +1,7 @@
 import { countText } from '../../../domain/amounts.ts'
 import type { AttemptRecord } from '../../../domain/delivery/delivery-list.ts'
 import { OPERATOR_NAME } from '../../../domain/delivery/operator-event.ts'
-import { firstLine } from '../../../domain/received-text.ts'
+import { firstLine } from '../../../domain/text.ts'
 import type { ShownDelivery } from '../../../flow/delivery/manage-deliveries.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { type StateKind, stateMark } from '../parts.ts'

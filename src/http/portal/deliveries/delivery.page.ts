@@ -1,6 +1,6 @@
 import { counted, countText } from '../../../domain/amounts.ts'
 import type { AttemptRecord } from '../../../domain/delivery/delivery-list.ts'
-import { receivedText } from '../../../domain/received-text.ts'
+import { receivedText } from '../../../domain/text.ts'
 import type { ShownDelivery, ShownRequest } from '../../../flow/delivery/manage-deliveries.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'

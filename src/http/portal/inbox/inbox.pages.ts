@@ -1,5 +1,5 @@
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
-import { REASON_CHOICES } from '../../../domain/ingest/quarantine-words.ts'
+import { REASON_CHOICES } from '../../../domain/ingest/fault-in-body.ts'
 import { INBOX_STATES } from '../../../flow/admin/inbox/manage-inbox.ts'
 import type { UseCases } from '../../use-cases.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'

@@ -1,9 +1,8 @@
 import { counted, countText } from '../../../domain/amounts.ts'
 import type { RecordOutcome } from '../../../domain/history/recording.ts'
-import type { BodyFault } from '../../../domain/ingest/fault-in-body.ts'
+import { type BodyFault, reasonSentence } from '../../../domain/ingest/fault-in-body.ts'
 import type { InboxPush } from '../../../domain/ingest/inbox.ts'
-import { reasonSentence } from '../../../domain/ingest/quarantine-words.ts'
-import { receivedText } from '../../../domain/received-text.ts'
+import { receivedText } from '../../../domain/text.ts'
 import { html, type Markup } from '../html.ts'
 import { type StateKind, stateMark } from '../parts.ts'
 

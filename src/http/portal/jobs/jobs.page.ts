@@ -3,7 +3,7 @@ import type { RebuildExample, RebuildReport } from '../../../domain/admin/rebuil
 import { counted, countText } from '../../../domain/amounts.ts'
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import type { HistoryChangeKind } from '../../../domain/history/rebuild/compare-histories.ts'
-import { reasonText } from '../../../domain/ingest/quarantine-words.ts'
+import { reasonText } from '../../../domain/ingest/fault-in-body.ts'
 import type { UseCases } from '../../use-cases.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'

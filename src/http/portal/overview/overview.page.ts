@@ -1,7 +1,7 @@
 import { isDiskFull, isDiskLow, refusesFromMs } from '../../../domain/admin/disk-room.ts'
 import { explainProblem } from '../../../domain/admin/problems/explain-problem.ts'
+import { comebackText, spellText, wholeSpell } from '../../../domain/admin/problems/explain-pushes.ts'
 import { headlineOf } from '../../../domain/admin/problems/headline.ts'
-import { comebackText, spellText, wholeSpell } from '../../../domain/admin/problems/refused-words.ts'
 import {
   areOnlyMisunderstood,
   doPollsReplacePushes,

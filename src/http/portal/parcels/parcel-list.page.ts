@@ -1,7 +1,7 @@
 import type { FilteredCount, InspectedIdentifier } from '../../../domain/admin/parcel-list.ts'
 import { counted, countText } from '../../../domain/amounts.ts'
+import { DOCUMENTED_STATUSES } from '../../../domain/history/observation.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
-import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
 import { type AwaitedParcel, COUNTED_MAX } from '../../../flow/admin/parcels/parcel-queries.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'

@@ -1,5 +1,5 @@
 import { AppError } from '../../../domain/errors.ts'
-import { receivedText } from '../../../domain/received-text.ts'
+import { receivedText } from '../../../domain/text.ts'
 import type { Reloaded } from '../../../flow/admin/reload-config.ts'
 import type { UseCases } from '../../use-cases.ts'
 import { buttonLink } from '../addresses.ts'

@@ -1,7 +1,7 @@
+import { readShownTest } from '../../../domain/admin/operator-action.ts'
 import { countText } from '../../../domain/amounts.ts'
 import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
-import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { SealedCounts } from '../../../flow/admin/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'

@@ -1,5 +1,5 @@
 import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
-import { receivedText } from '../../../domain/received-text.ts'
+import { receivedText } from '../../../domain/text.ts'
 import { html, type Markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 import { icon } from '../parts.ts'

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
-import { EVERY_SETTING } from '../../../domain/delivery/settings-table.ts'
+import { EVERY_SETTING } from '../../../domain/delivery/endpoint-settings.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { bodyOf, readList, type WebhookFields } from './webhook-form.ts'
 

@@ -1,17 +1,16 @@
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
-import { presentSettings } from '../../../domain/delivery/endpoint-settings.ts'
 import {
   EVERY_SETTING,
   FILTERS,
   type Limit,
   ofEach,
+  presentSettings,
   SETTINGS,
   type Setting,
   type SettingValue,
-} from '../../../domain/delivery/settings-table.ts'
+} from '../../../domain/delivery/endpoint-settings.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { Address } from '../addresses.ts'
-import { link } from '../addresses.ts'
+import { type Address, link } from '../addresses.ts'
 import { type Form, NO_FORM } from '../form.ts'
 import { html, type Markup, markup } from '../html.ts'
 import { options } from './webhook-names.ts'

@@ -8,7 +8,7 @@ import {
 } from '../../../domain/delivery/endpoint-state.ts'
 import { answerWord } from '../../../domain/delivery/failure-words.ts'
 import { describeLimit, type ShownLimit } from '../../../domain/delivery/pace.ts'
-import { firstLine } from '../../../domain/received-text.ts'
+import { firstLine } from '../../../domain/text.ts'
 import type { FoundEndpoints } from '../../../flow/delivery/endpoint-queries.ts'
 import type { EndpointView } from '../../../flow/delivery/endpoint-view.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'

@@ -1,6 +1,6 @@
+import { readShownTest } from '../../../domain/admin/operator-action.ts'
 import { seriesOf, spanStart } from '../../../domain/admin/tally.ts'
 import { CONDITIONS } from '../../../domain/delivery/endpoint-state.ts'
-import { readShownTest } from '../../../domain/delivery/shown-again.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { UseCases } from '../../use-cases.ts'
 import { mistakeIn } from '../form.ts'

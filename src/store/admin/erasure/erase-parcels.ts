@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import type { ErasedCounts, ErasedIdentifier, ErasureTrace, NamedEndpoint } from '../../../domain/admin/erasure.ts'
-import { namesInBody } from '../../../domain/ingest/search-body.ts'
-import { type NameSearch, searchFor } from '../../../domain/names-in-text.ts'
+import { type NameSearch, namesInBody, searchFor } from '../../../domain/names-in-text.ts'
 import { DELIVERY_STATE, decodeJoinOrigin } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../history/parcels.ts'

@@ -8,8 +8,7 @@ import {
   placeAfter,
   REFUSED_HEADERS,
 } from '../../../domain/admin/erasure.ts'
-import { namesInBody, wordsInBody } from '../../../domain/ingest/search-body.ts'
-import type { NameSearch } from '../../../domain/names-in-text.ts'
+import { type NameSearch, namesInBody, wordsInBody } from '../../../domain/names-in-text.ts'
 import type { Session } from '../../engine.ts'
 import { listHeld } from '../../ingest/held-pushes.ts'
 import { unpackBody } from '../../ingest/unpack-body.ts'

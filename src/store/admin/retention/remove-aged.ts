@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { AgeMark } from '../../../domain/admin/retention.ts'
-import { listedIn } from '../../../domain/history/order-answer.ts'
+import { listedIn } from '../../../domain/history/pull-response.ts'
 import { DELIVERY_STATE, encodeListed } from '../../codec.ts'
 import { PRUNED_TO } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'

@@ -1,7 +1,5 @@
 import pg, { type Pool, type PoolClient } from 'pg'
-import { decodeConcerns } from '../../../domain/admin/problems/told-concerns.ts'
-import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admin/replica.ts'
-import { dispatcherOf } from '../../../domain/admin/replica.ts'
+import { type Assignment, decodeConcerns, dispatcherOf, type Replica, type Role, type RoleChange } from '../../../domain/admin/replica.ts'
 import type { ReplicaConfig, ReplicaTable } from '../../admin/replica-table.ts'
 import type { LessonTable } from '../../polling/shared-carrier.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'

@@ -1,6 +1,5 @@
 import { type Selectable, sql } from 'kysely'
-import type { FeedEntries, FeedEntriesRequest, FeedEntry } from '../../../domain/delivery/feed-entry.ts'
-import type { FeedParcel } from '../../../domain/delivery/feed-event.ts'
+import type { FeedEntries, FeedEntriesRequest, FeedEntry, FeedParcel } from '../../../domain/delivery/feed-entry.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../../domain/history/history.ts'
 import { presentParcel } from '../../../domain/history/kept-answers.ts'
 import { feedEntriesOf, leaveOutSent } from '../../delivery/feed-entries.ts'

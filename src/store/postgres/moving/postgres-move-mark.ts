@@ -1,4 +1,4 @@
-import { addLeftStore, type LeftStore, parseLeftStores } from '../../../domain/admin/left-store.ts'
+import { addLeftStore, type LeftStore, parseLeftStores } from '../../../domain/admin/store-move.ts'
 import { systemCode } from '../../../domain/errors.ts'
 import { LEFT_STORES } from '../../moving/left-stores.ts'
 import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark, type MoveSide } from '../../moving/move-mark.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { TokenRecord } from '../../../domain/polling/carrier-token.ts'
+import type { TokenRecord } from '../../../domain/polling/carrier-answer.ts'
 import type { SharedToken } from '../../polling/shared-carrier.ts'
 import type { PostgresWriter } from '../postgres.ts'
 import type { PostgresSession } from '../postgres-session.ts'

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import type { FlightEnd } from '../../../domain/polling/flight-end.ts'
+import type { FlightEnd } from '../../../domain/polling/carrier-answer.ts'
 import type { Session } from '../../engine.ts'
 import type { SharedFlights } from '../../polling/shared-carrier.ts'
 import type { PostgresWriter } from '../postgres.ts'

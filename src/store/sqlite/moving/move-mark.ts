@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3'
-import { addLeftStore, type LeftStore, parseLeftStores } from '../../../domain/admin/left-store.ts'
+import { addLeftStore, type LeftStore, parseLeftStores } from '../../../domain/admin/store-move.ts'
 import { LEFT_STORES } from '../../moving/left-stores.ts'
 import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'

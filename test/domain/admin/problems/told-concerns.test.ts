@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { plain } from '../../../../src/cli/terminal/table.ts'
-import { decodeConcerns } from '../../../../src/domain/admin/problems/told-concerns.ts'
+import { decodeConcerns } from '../../../../src/domain/admin/replica.ts'
 import { overviewPage } from '../../../../src/http/portal/overview/overview.page.ts'
 import { WELL } from '../../../support/portal/situation.ts'
 import { visitAt } from '../../../support/portal/visit.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../../src/domain/errors.ts'
-import type { MisdirectedPath } from '../../../../src/domain/ingest/misdirected.ts'
+import type { MisdirectedPath } from '../../../../src/domain/ingest/refused-pushes.ts'
 import { createReadiness, type ReadinessPorts } from '../../../../src/flow/admin/overview/readiness.ts'
 import { CARRIER } from '../../../support/network/carrier-state.ts'
 
