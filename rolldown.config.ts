@@ -6,7 +6,7 @@ import type { BuildOptions, Plugin } from 'rolldown'
 const filesToRead: Plugin = {
   name: 'files to read',
   generateBundle() {
-    for (const path of globSync('src/http/portal/assets/*'))
+    for (const path of globSync('src/console/portal/assets/*'))
       this.emitFile({ type: 'asset', fileName: relative('src', path), source: readFileSync(path) })
   },
 }
@@ -23,13 +23,13 @@ const executable: Plugin = {
 export default {
   input: {
     main: 'src/main.ts',
-    'receiver-thread': 'src/wiring/hosting/receiver-thread.ts',
-    'writer-thread': 'src/wiring/hosting/writer-thread.ts',
-    'mover-thread': 'src/wiring/moving/mover-thread.ts',
-    'backup-thread': 'src/wiring/backups/backup-thread.ts',
-    'comparing-thread': 'src/wiring/backups/comparing-thread.ts',
-    'checkpoint-thread': 'src/store/sqlite/checkpoint-thread.ts',
-    'search-thread': 'src/store/sqlite/search-thread.ts',
+    'receiver-thread': 'src/core/wiring/hosting/receiver-thread.ts',
+    'writer-thread': 'src/assembly/hosting/writer-thread.ts',
+    'mover-thread': 'src/upkeep/moving/mover-thread.ts',
+    'backup-thread': 'src/upkeep/backups/backup-thread.ts',
+    'comparing-thread': 'src/upkeep/backups/comparing-thread.ts',
+    'checkpoint-thread': 'src/core/store/sqlite/checkpoint-thread.ts',
+    'search-thread': 'src/upkeep/erasure/search-thread.ts',
   },
   platform: 'node',
   plugins: [filesToRead, executable],

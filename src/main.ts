@@ -7,8 +7,8 @@ if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
   process.stderr.write(`parcel-relay needs Node ${NEEDED.join('.')} or later; this is Node ${process.versions.node}\n`)
   process.exitCode = 1
 } else {
-  const { keepCompiled } = await import('./config/compile-cache.ts')
+  const { keepCompiled } = await import('./core/config/compile-cache.ts')
   if (process.argv[2] !== 'serve') keepCompiled()
-  const { runProgram } = await import('./cli/program.ts')
+  const { runProgram } = await import('./console/cli/program.ts')
   await runProgram()
 }

@@ -7,7 +7,7 @@ const PORTAL_ASSETS = ['portal.css', 'portal.js', 'icon.svg']
 
 /** Reads a file that the portal's pages load, such as the style sheet. Null: there is no file of this name. */
 export function readPortalAsset(name: string): Buffer | null {
-  return PORTAL_ASSETS.includes(name) ? readFileSync(new URL(`./http/portal/assets/${name}`, import.meta.url)) : null
+  return PORTAL_ASSETS.includes(name) ? readFileSync(new URL(`./console/portal/assets/${name}`, import.meta.url)) : null
 }
 
 export const DEMO_CONFIG = fileURLToPath(new URL('../config/demo.yaml', import.meta.url))

@@ -1,6 +1,6 @@
-import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
-import type { CarrierAnswer } from '../../src/domain/polling/carrier-answer.ts'
-import type { Carrier } from '../../src/flow/ports.ts'
+import { parseAllAnswer } from '../../src/core/domain/history/pull-response.ts'
+import type { CarrierAnswer } from '../../src/core/domain/polling/carrier-answer.ts'
+import type { Carrier } from '../../src/core/flow/ports.ts'
 import type { Lifecycle } from './lifecycles.ts'
 import { isWithin, type Span } from './losses.ts'
 

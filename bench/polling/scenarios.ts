@@ -1,4 +1,4 @@
-import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'
+import type { CadencePolicy } from '../../src/core/domain/polling/cadence.ts'
 import { type FixedRun, matchFixedPoller } from './fixed-poller.ts'
 import { type Lifecycle, loadLifecycles, type RhythmName } from './lifecycles.ts'
 import { drawPushes, isWithin, type Pushes, type Span } from './losses.ts'

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { PostgresServer } from '../../src/cli/demo/postgres/throwaway-server.ts'
+import type { PostgresServer } from '../../src/trial/demo/postgres/throwaway-server.ts'
 
 /** Typical settings of a small dedicated server. */
 export const SETTINGS = { shared_buffers: '512MB', max_wal_size: '4GB' }

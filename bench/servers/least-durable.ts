@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import Koa from 'koa'
 import getRawBody from 'raw-body'
-import { createVerifier } from '../../src/domain/ingest/signature.ts'
+import { createVerifier } from '../../src/core/domain/ingest/signature.ts'
 import { WEBHOOK_PATH } from '../load/requests.ts'
 import { announce } from './announce.ts'
 

@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { systemClock } from '../../src/runtime/system-clock.ts'
-import { sqlite } from '../../src/store/sqlite/engine.ts'
-import { openWriteSide } from '../../src/wiring/write-side.ts'
+import { openWriteSide } from '../../src/assembly/write-side.ts'
+import { systemClock } from '../../src/core/runtime/system-clock.ts'
+import { sqlite } from '../../src/core/store/sqlite/engine.ts'
 import { contentsOf } from './contents.ts'
 import { assertFilled, fillStore, makeAt, makeOncePerVersion, POLICY } from './prefill.ts'
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
+import { startPostgres } from '../../src/trial/demo/postgres/throwaway-server.ts'
 import { askAllOnce, measureAsks } from '../asks.ts'
 import { figure } from '../figures.ts'
 import { EVENTS_PER_PARCEL } from '../load/event.ts'

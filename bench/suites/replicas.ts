@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type PostgresServer, startPostgres } from '../../src/cli/demo/postgres/throwaway-server.ts'
+import { type PostgresServer, startPostgres } from '../../src/trial/demo/postgres/throwaway-server.ts'
 import { figure } from '../figures.ts'
 import { type Generator, startGenerator } from '../load/generator-process.ts'
 import { median } from '../load/percentiles.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type AskRelay, describeProblem, openRelay } from '../../src/cli/asking/ask-relay.ts'
+import { type AskRelay, describeProblem, openRelay } from '../../src/console/cli/asking/ask-relay.ts'
 import { memberOf, textOf } from '../../test/support/runner/members.ts'
 import { type RelayServer, startRelay } from '../servers/relay.ts'
 import { OPERATOR } from '../servers/relay-config.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
-import { closeOpened } from '../carrier/carrier-double.ts'
+import { closeOpened } from '../core/carrier/carrier-double.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { nameOf, requestOf } from '../support/portal/internal-routes.ts'
 import { push } from '../support/relay/relay.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
+import { closeOpened, openCarrier } from '../core/carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { apiDocument, fetchDocumented, operations, type Schema, schemaAt } from '../support/portal/api-document.ts'
 import { ADMIN, logIn, push } from '../support/relay/relay.ts'

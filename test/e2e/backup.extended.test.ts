@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/core/config/config.ts'
 import { distinctPushes, startLoad } from '../support/network/push-load.ts'
 import { createVisitor } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'

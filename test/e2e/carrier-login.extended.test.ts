@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
+import { closeOpened, json, openCarrier } from '../core/carrier/carrier-double.ts'
 import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { closeOpened, goodBody, json, openCarrier } from '../carrier/carrier-double.ts'
+import { closeOpened, goodBody, json, openCarrier } from '../core/carrier/carrier-double.ts'
 import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { ADMIN, ask, logIn } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'

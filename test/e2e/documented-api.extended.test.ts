@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { closeOpened } from '../carrier/carrier-double.ts'
+import { closeOpened } from '../core/carrier/carrier-double.ts'
 import { documentedCommands, failedOf, typeInShell } from '../support/docs/shell-session.ts'
 import { SHARED_KEY } from '../support/relay/relay.ts'
 import { startWithExamples } from '../support/relay/relay-with-examples.ts'

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
-import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import { loadConfig } from '../../src/core/config/config.ts'
+import { startSandbox } from '../../src/trial/sandbox/sandbox.ts'
 import { createFeedConsumer, replayFeed } from '../support/delivery/feed-consumer.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'

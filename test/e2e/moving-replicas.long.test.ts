@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { postgres } from '../../src/store/postgres/postgres-engine.ts'
+import { postgres } from '../../src/server/postgres/postgres-engine.ts'
 import { distinctPushes, startLoad } from '../support/network/push-load.ts'
 import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { endedJob, expectInOrder, longestPauseMs, postJson, startMove } from '../support/relay/moves-of-relay.ts'

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { openCarrier } from '../carrier/carrier-double.ts'
+import { openCarrier } from '../core/carrier/carrier-double.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
-import { INTERNAL_ROUTES } from '../../src/http/routes.ts'
-import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
+import { INTERNAL_ROUTES } from '../../src/assembly/routes.ts'
+import { closeOpened, openCarrier } from '../core/carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { nameOf, requestOf } from '../support/portal/internal-routes.ts'

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
-import { closeOpened, goodBody, json, openCarrier } from '../carrier/carrier-double.ts'
+import { closeOpened, goodBody, json, openCarrier } from '../core/carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { loggedInAt } from '../support/portal/portal-visitor.ts'
@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 afterAll(closeOpened)
 
 /** The addresses of all forms, as the sources of the portal declare them. */
-const FORMS = globSync('src/http/portal/**/*.ts')
+const FORMS = globSync('src/console/portal/**/*.ts')
   .flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/(?:method: 'post',\s+path: |router\.post\()'([^']+)'/g)])
   .map(([, path = '']) => path)
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { INTERNAL_ROUTES } from '../../src/http/routes.ts'
+import { INTERNAL_ROUTES } from '../../src/assembly/routes.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { crawl, escaped, formsOn } from '../support/portal/portal-pages.ts'
 import { createVisitor, loggedInAt } from '../support/portal/portal-visitor.ts'

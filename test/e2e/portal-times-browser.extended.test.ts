@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { charactersOf, html } from '../../src/http/portal/html.ts'
-import { timeInLine, timeInTable } from '../../src/http/portal/times.ts'
+import { charactersOf, html } from '../../src/console/portal/html.ts'
+import { timeInLine, timeInTable } from '../../src/console/portal/times.ts'
 import { browserOfFile } from '../support/portal/browser.ts'
 
 const newPage = browserOfFile()
@@ -19,7 +19,7 @@ test('a time in another year shows the year', () => {
 test('in the zone of the viewer a time has the name that the zone had then', async () => {
   const page = await newPage({ timezoneId: 'Europe/Stockholm', locale: 'en-GB' })
   const body = charactersOf(html`<p class="zone">UTC</p>${timeInTable(SUMMER, NOW)}${timeInTable(WINTER, NOW)}`)
-  const script = readFileSync('src/http/portal/assets/portal.js', 'utf8')
+  const script = readFileSync('src/console/portal/assets/portal.js', 'utf8')
   await page.route('**/*', async (route) =>
     route.request().url().endsWith('.js')
       ? await route.fulfill({ contentType: 'text/javascript', body: script })

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { signBody } from '../../src/domain/ingest/signature.ts'
+import { signBody } from '../../src/core/domain/ingest/signature.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { expectedSignature, receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
+import { closeOpened, json, openCarrier } from '../core/carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { loggedInAt } from '../support/portal/portal-visitor.ts'

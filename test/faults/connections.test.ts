@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { raw, start } from '../http/harness.ts'
+import { raw, start } from '../core/http/harness.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { eventually, rawRequest, signed, startWorld, type World } from './world.ts'
 

@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
-import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
+import { closeOpened, openCarrier } from '../core/carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { internalRoutes, isWriting, requestOf } from '../support/portal/internal-routes.ts'

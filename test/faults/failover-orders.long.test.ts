@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
-import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
+import { parseWebhookEvent } from '../../src/core/domain/ingest/parse-push.ts'
+import { closeOpened, json, openCarrier } from '../core/carrier/carrier-double.ts'
 import { createFeedConsumer, replayFeed } from '../support/delivery/feed-consumer.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
 import { answers, recordAll } from '../support/history/model.ts'

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { raw } from '../http/harness.ts'
+import { raw } from '../core/http/harness.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { rawRequest, signed, startWorld, type World } from './world.ts'
 

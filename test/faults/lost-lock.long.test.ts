@@ -1,7 +1,7 @@
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { lockStore } from '../../src/store/sqlite/lock.ts'
+import { lockStore } from '../../src/core/store/sqlite/lock.ts'
 import { writeConfig } from '../support/relay/relay.ts'
 import { runRelay } from '../support/relay/relay-process.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { closeOpened } from '../carrier/carrier-double.ts'
+import { closeOpened } from '../core/carrier/carrier-double.ts'
 import { createFeedConsumer, replayFeed } from '../support/delivery/feed-consumer.ts'
 import { type Ask, openSlowCarrier } from '../support/network/slow-carrier.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { raw } from '../http/harness.ts'
+import { raw } from '../core/http/harness.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
 import { withoutTable } from '../support/store/stored-rows.ts'
 import { problemOf, startWorld, type World } from './world.ts'

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { raw } from '../http/harness.ts'
+import { raw } from '../core/http/harness.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { SHARED_KEY } from '../support/relay/relay.ts'
 import { rawRequest, signed, startWorld, type World } from './world.ts'

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 test('without system tools the tests pass, and the last line names the tests that were left out', () => {
   const onlyNode = temporaryFolder()
   symlinkSync(process.execPath, join(onlyNode, 'node'))
-  const files = ['test/faults/durability/syscall-order.test.ts', 'test/domain/delivery/delivery-request.test.ts']
+  const files = ['test/faults/durability/syscall-order.test.ts', 'test/core/domain/delivery/delivery-request.test.ts']
   const projects = ['--project=unit', '--project=process']
   const { status, stdout } = spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...projects, ...files], {
     encoding: 'utf8',

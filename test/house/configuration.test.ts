@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { presentReference } from '../../src/cli/config/config-reference.ts'
-import { presentApiDocument } from '../../src/http/openapi.ts'
+import { presentReference } from '../../src/console/cli/config/config-reference.ts'
+import { presentApiDocument } from '../../src/console/document/openapi.ts'
 import { VERSION } from '../../src/package-files.ts'
-import { stampOfTypes } from '../http/api-types.ts'
+import { stampOfTypes } from '../core/http/api-types.ts'
 
 const page = readFileSync('docs/configuration.md', 'utf8')
 

@@ -60,7 +60,7 @@ function tablesIn(path: string, source: string): readonly string[] {
   )
 }
 
-const read = (path: string) => readFileSync(`src/store/${path}`, 'utf8')
+const read = (path: string) => readFileSync(`src/core/store/${path}`, 'utf8')
 
 test('every module that hands SQL of its own to a driver is listed with a reason', () => {
   const handing = globSync('**/*.ts', { cwd: 'src/store' }).filter((path) => !path.includes('/migrations/') && HANDED.test(read(path)))

@@ -62,7 +62,7 @@ export const ROOMS: readonly Room[] = [
     platform: EDGE,
   },
   // This makes docs/openapi.json. The running relay does not import it.
-  { place: 'http/openapi.ts', imports: ['domain/', 'flow/'], libraries: ['zod', 'zod-openapi'], platform: [] },
+  { place: 'console/document/openapi.ts', imports: ['domain/', 'flow/'], libraries: ['zod', 'zod-openapi'], platform: [] },
   { place: 'store/', imports: ['domain/'], libraries: ['kysely', 'lru-cache'], platform: EDGE },
   {
     place: 'store/sqlite/',
@@ -74,7 +74,7 @@ export const ROOMS: readonly Room[] = [
   // Requests to the carrier and deliveries to endpoints both go through outbound/, which guards and limits them.
   {
     place: 'carrier/',
-    imports: ['domain/', ...PORTS, 'outbound/', 'store/polling/shared-carrier.ts'],
+    imports: ['domain/', ...PORTS, 'outbound/', 'core/store/polling/shared-carrier.ts'],
     libraries: ['p-retry', 'undici'],
     platform: EDGE,
   },
@@ -82,14 +82,14 @@ export const ROOMS: readonly Room[] = [
   // Workers, timers and caches decide nothing about parcels, so they may use only the domain's errors and types.
   {
     place: 'runtime/',
-    imports: ['domain/errors.ts', 'domain/history/recording.ts', ...PORTS, 'store/admin/replica-table.ts'],
+    imports: ['core/domain/errors.ts', 'core/domain/history/recording.ts', ...PORTS, 'server/replicas/replica-table.rows.ts'],
     libraries: ['lru-cache', 'node-cron', 'p-limit'],
     platform: EDGE,
   },
-  { place: 'runtime/heap-flags.ts', imports: [], libraries: [], platform: ['node:v8'] },
+  { place: 'core/runtime/heap-flags.ts', imports: [], libraries: [], platform: ['node:v8'] },
   // Opening a file may hang, so it is done by a process that can be killed.
   { place: 'runtime/opening/', imports: [], libraries: [], platform: ['node:child_process', 'node:readline'] },
-  { place: 'runtime/system-clock.ts', imports: PORTS, libraries: [], platform: ['node:perf_hooks'] },
+  { place: 'core/runtime/system-clock.ts', imports: PORTS, libraries: [], platform: ['node:perf_hooks'] },
   {
     place: 'runtime/threads/',
     imports: [...PASSING, ...PORTS, 'runtime/'],
@@ -98,8 +98,8 @@ export const ROOMS: readonly Room[] = [
   },
   // A push is sent between threads as text. Only this module writes and reads that text.
   {
-    place: 'runtime/threads/event-codec.ts',
-    imports: ['domain/history/content.ts', 'domain/history/observation.ts', 'domain/ingest/inbox.ts'],
+    place: 'core/runtime/threads/event-codec.ts',
+    imports: ['core/domain/history/content.ts', 'core/domain/history/observation.ts', 'core/domain/ingest/inbox.ts'],
     libraries: [],
     platform: [],
   },
@@ -112,7 +112,7 @@ export const ROOMS: readonly Room[] = [
       'config/',
       'domain/',
       'flow/',
-      'ops/log.ts',
+      'core/ops/log.ts',
       'outbound/',
       'package-files.ts',
       'runtime/',
@@ -120,13 +120,13 @@ export const ROOMS: readonly Room[] = [
       'store/',
     ]
       .concat(
-        'wiring/running-relay.ts',
-        'wiring/hosting/threads.ts',
-        'wiring/moving/undo-move.ts',
-        'wiring/backups/restore.ts',
-        'wiring/lost-tombstones.ts',
+        'assembly/running-relay.ts',
+        'assembly/hosting/threads.ts',
+        'upkeep/moving/undo-move.ts',
+        'upkeep/restore/run-restore.ts',
+        'upkeep/erasure/lost-tombstones.ts',
       )
-      .concat('wiring/checking/standalone-check.ts'),
+      .concat('upkeep/check/standalone-check.ts'),
     // Commands know the answers of the API by the types of its schemas, and load no schema.
     types: ['http/'],
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
@@ -136,19 +136,19 @@ export const ROOMS: readonly Room[] = [
   // The demo starts processes: a PostgreSQL server, and replicas that share it.
   { place: 'cli/demo/postgres/', imports: [], libraries: [], platform: [...EDGE, ...FILES, 'node:child_process', 'node:module'] },
   {
-    place: 'cli/demo/replica-process.ts',
-    imports: ['cli/demo/'],
+    place: 'trial/demo/replica-process.ts',
+    imports: ['trial/demo.command/'],
     libraries: ['yaml'],
     platform: [...EDGE, ...FILES, 'node:child_process'],
   },
   // node-cron, which runs the schedules, also checks them.
   { place: 'config/', imports: ['domain/', 'regular-file.ts'], libraries: ['node-cron', 'yaml', 'zod'], platform: [...EDGE, ...FILES] },
-  { place: 'config/compile-cache.ts', imports: [], libraries: [], platform: [...EDGE, 'node:module', 'node:os'] },
+  { place: 'core/config/compile-cache.ts', imports: [], libraries: [], platform: [...EDGE, 'node:module', 'node:os'] },
   // The rules that decide about an address also check the list of allowed networks.
-  { place: 'config/allowed-target.ts', imports: ['outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
+  { place: 'core/config/allowed-target.ts', imports: ['core/outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
   {
     place: 'ops/',
-    imports: ['config/secret.ts', 'domain/', 'flow/'],
+    imports: ['core/config/secret.ts', 'domain/', 'flow/'],
     libraries: ['jose', 'pino', 'prom-client'],
     platform: [...EDGE, 'node:perf_hooks'],
   },
@@ -159,7 +159,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@node-rs/argon2'],
     platform: [...EDGE, 'node:worker_threads'],
   },
-  { place: 'main.ts', imports: ['cli/', 'config/compile-cache.ts'], libraries: [], platform: [] },
+  { place: 'main.ts', imports: ['cli/', 'core/config/compile-cache.ts'], libraries: [], platform: [] },
   {
     place: 'app.ts',
     imports: ['carrier/', 'config/', 'domain/', 'flow/', 'http/', 'ops/', 'package-files.ts', 'runtime/', 'store/', 'wiring/'],

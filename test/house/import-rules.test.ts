@@ -31,20 +31,20 @@ const SOUND = {
   'main.ts': "import { serveCommand } from './cli/serve.ts'\nserveCommand()",
   'app.ts':
     "import { createServe } from './flow/serve.ts'\nimport { openStore } from './store/open.ts'\nexport const relay = [createServe, openStore]",
-  'config/config.ts': "import { readFileSync } from 'node:fs'\nexport const load = () => [process.env.RELAY, readFileSync]",
-  'cli/serve.ts':
+  'core/config/config.ts': "import { readFileSync } from 'node:fs'\nexport const load = () => [process.env.RELAY, readFileSync]",
+  'console/cli/serve.ts':
     "import { relay } from '../app.ts'\nimport type { x } from '../http/status.routes.ts'\nexport const serveCommand = () => relay",
   'domain/history.ts':
     "import { createHash } from 'node:crypto'\nimport type { Entry } from './entry.ts'\nexport const derive = (e: Entry) => createHash(e)",
   'domain/entry.ts': 'export type Entry = string',
-  'flow/ports.ts': "import type { Entry } from '../domain/entry.ts'\nexport interface Store { readonly entries: readonly Entry[] }",
+  'core/flow/ports.ts': "import type { Entry } from '../domain/entry.ts'\nexport interface Store { readonly entries: readonly Entry[] }",
   'flow/serve.ts':
     "import { findJob } from '../store/admin/jobs.ts'\nimport type { Store } from './ports.ts'\nexport const createServe = (store: Store) => [store, findJob]",
   'http/status.routes.ts': "import Router from '@koa/router'\nimport type { createServe } from '../flow/serve.ts'\nexport const x = Router",
   'store/open.ts': "import type { Entry } from '../domain/entry.ts'\nexport const openStore = (e: Entry) => e",
-  'store/sqlite/sqlite.ts': "import Database from 'better-sqlite3'\nexport const open = Database",
-  'store/admin/jobs.ts': "import { sql } from 'kysely'\nexport const findJob = sql",
-  'sandbox/world.ts': "import { createServer } from 'node:http'\nexport const world = createServer",
+  'core/store/sqlite/sqlite.ts': "import Database from 'better-sqlite3'\nexport const open = Database",
+  'upkeep/jobs/jobs.rows.ts': "import { sql } from 'kysely'\nexport const findJob = sql",
+  'trial/sandbox/world.ts': "import { createServer } from 'node:http'\nexport const world = createServer",
 }
 function violationsOf(planted: Readonly<Record<string, string>>): readonly string[] {
   return checkHouse(Object.entries({ ...SOUND, ...planted }).map(([path, source]) => parseModule(path, source))).violations
@@ -65,9 +65,9 @@ describe('a planted fault is found', () => {
     ],
     ['an import in a type', 'http/x.ts', "export type B = import('../app.ts').A", ':1: http/ may not import app.ts'],
     ['an import at run time', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
-    ['an engine in a flow', 'flow/x.ts', "import '../store/sqlite/sqlite.ts'", ':1: flow/ may not import store/sqlite/sqlite.ts'],
+    ['an engine in a flow', 'flow/x.ts', "import '../store/sqlite/sqlite.ts'", ':1: flow/ may not import core/store/sqlite/sqlite.ts'],
     ['SQL outside the store', 'flow/x.ts', "import { sql } from 'kysely'", ':1: flow/ may not use the library kysely'],
-    ['an import for its effects', 'carrier/x.ts', "import '../cli/serve.ts'", ':1: carrier/ may not import cli/serve.ts'],
+    ['an import for its effects', 'carrier/x.ts', "import '../cli/serve.ts'", ':1: carrier/ may not import console/cli/serve.ts'],
     ['an import over several lines', 'store/x.ts', "import {\n  x,\n} from '../flow/serve.ts'", ':1: store/ may not import flow/serve.ts'],
     [
       'a module of runtime/ that imports a rule of the domain',
@@ -82,7 +82,7 @@ describe('a planted fault is found', () => {
       ':1: sandbox/ may not import domain/entry.ts',
     ],
     ['a library in the sandbox', 'sandbox/x.ts', "import x from 'koa'", ':1: sandbox/ may not use the library koa'],
-    ['an import of the sandbox', 'app.ts', "import { x } from './sandbox/world.ts'", ':1: app.ts may not import sandbox/world.ts'],
+    ['an import of the sandbox', 'app.ts', "import { x } from './sandbox/world.ts'", ':1: app.ts may not import trial/sandbox/world.ts'],
     ['a library in the wrong room', 'flow/x.ts', "import x from 'p-retry'", ':1: flow/ may not use the library p-retry'],
     ['a subpath of a wrong library', 'http/x.ts', "import { x } from 'kysely/migration'", ':1: http/ may not use the library kysely'],
     ['a scoped library in the wrong room', 'store/x.ts', "import x from '@koa/router'", ':1: store/ may not use the library @koa/router'],
@@ -96,7 +96,7 @@ describe('a planted fault is found', () => {
     ['files without "node:"', 'http/x.ts', "import { x } from 'fs/promises'", ':1: http/ may not use fs/promises'],
     ['I/O in the domain', 'domain/x.ts', "import { x } from 'node:http'", ':1: domain/ may not use node:http'],
     ['the environment', 'http/x.ts', 'export const x = process.env.HOME', ':1: reads the environment: only config/ may'],
-    ['the environment in brackets', 'ops/log.ts', "export const x = process['env']", ':1: reads the environment: only config/ may'],
+    ['the environment in brackets', 'core/ops/log.ts', "export const x = process['env']", ':1: reads the environment: only config/ may'],
     ['the environment, destructured', 'cli/x.ts', 'const { env } = process', ':1: reads the environment: only config/ may'],
     ['the environment as a module', 'cli/x.ts', "import { x } from 'node:process'", ':1: cli/ may not use node:process'],
     [

@@ -33,7 +33,7 @@ test('every file and folder that the README and the documents name exists', () =
 })
 
 test('every metric that the README and the documents name exists', () => {
-  const source = ['metrics', 'counters'].map((name) => readFileSync(`src/ops/${name}.ts`, 'utf8')).join()
+  const source = ['metrics', 'counters'].map((name) => readFileSync(`src/core/ops/${name}.ts`, 'utf8')).join()
   const metrics = named(/\b(relay_[a-z_]+)\b/g)
   expect(metrics.length).toBeGreaterThan(10)
   expect(metrics.filter((metric) => !source.includes(`'${metric}'`))).toEqual([])

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { OPERATOR_EVENTS } from '../../src/domain/delivery/operator-event.ts'
+import { OPERATOR_EVENTS } from '../../src/core/domain/delivery/operator-event.ts'
 
 const [, ...sections] = readFileSync('docs/runbooks.md', 'utf8').split(/^### /m)
 const runbooks = sections.map((section) => {

@@ -12,28 +12,28 @@ const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
  * `tell-saved` notes the parcel. So a flow calls the verb of the transaction, and only engines and the store itself call the function.
  */
 const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
-  'store/settings.ts': ['loadNumber', 'loadSetting', 'markLanguageAsked', 'TOMBSTONE_KEY'],
-  'store/admin/erasure/erase-parcels.ts': ['eraseParcels'],
-  'store/admin/erasure/mentions.ts': ['searchMentions'],
-  'store/admin/erasure/unfinished.ts': ['removeUnfinished'],
-  'store/admin/jobs.ts': ['listUnendedJobs'],
-  'store/admin/retention/retention-state.ts': ['loadRetention'],
-  'store/admin/retention/retire-parcels.ts': ['removeParcels'],
-  'store/delivery/deliveries.ts': ['enqueueComposed', 'queueDelivery'],
-  'store/delivery/endpoints.ts': ['listEndpoints', 'removeEndpoint', 'saveEndpoint', 'saveHealth'],
-  'store/delivery/feed.ts': ['appendFeed'],
-  'store/delivery/next-deliveries.ts': ['findNextDeliveries'],
-  'store/delivery/replays.ts': ['replayDeliveries'],
-  'store/delivery/settlements.ts': ['cancelEach', 'saveSettlements'],
-  'store/delivery/skips.ts': ['findSkipped'],
-  'store/history/parcels.ts': ['saveParcel'],
-  'store/history/rebuilding.ts': ['correctParcels'],
-  'store/history/sightings.ts': ['loadSightingsOf'],
-  'store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],
-  'store/history/unused-contents.ts': ['markContents', 'removeContents', 'unmarkContents'],
-  'store/polling/due-polls.ts': ['findAskable', 'findDuePolls'],
-  'store/polling/leases.ts': ['createLeases', 'createTransactionLeases'],
-  'store/polling/schedule-shift.ts': ['shiftSchedule'],
+  'core/store/settings.ts': ['loadNumber', 'loadSetting', 'markLanguageAsked', 'TOMBSTONE_KEY'],
+  'upkeep/erasure/erase-parcels.rows.ts': ['eraseParcels'],
+  'upkeep/erasure/mentions.rows.ts': ['searchMentions'],
+  'upkeep/erasure/unfinished.rows.ts': ['removeUnfinished'],
+  'upkeep/jobs/jobs.rows.ts': ['listUnendedJobs'],
+  'upkeep/retention/retention-state.rows.ts': ['loadRetention'],
+  'upkeep/retention/retire-parcels.rows.ts': ['removeParcels'],
+  'core/store/delivery/deliveries.ts': ['enqueueComposed', 'queueDelivery'],
+  'core/store/delivery/endpoints.ts': ['listEndpoints', 'removeEndpoint', 'saveEndpoint', 'saveHealth'],
+  'core/store/delivery/feed.ts': ['appendFeed'],
+  'core/store/delivery/next-deliveries.ts': ['findNextDeliveries'],
+  'core/store/delivery/replays.ts': ['replayDeliveries'],
+  'core/store/delivery/settlements.ts': ['cancelEach', 'saveSettlements'],
+  'core/store/delivery/skips.ts': ['findSkipped'],
+  'core/store/history/parcels.ts': ['saveParcel'],
+  'upkeep/rebuild/rebuilding.rows.ts': ['correctParcels'],
+  'core/store/history/sightings.ts': ['loadSightingsOf'],
+  'core/store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],
+  'core/store/history/unused-contents.ts': ['markContents', 'removeContents', 'unmarkContents'],
+  'core/store/polling/due-polls.ts': ['findAskable', 'findDuePolls'],
+  'core/store/polling/leases.ts': ['createLeases', 'createTransactionLeases'],
+  'core/store/polling/schedule-shift.ts': ['shiftSchedule'],
 }
 
 interface Import {
@@ -102,15 +102,17 @@ function loadedLater(path: string): readonly string[] {
 const isKysely = (target: string) => target === 'kysely' || target.startsWith('kysely/')
 
 /** What commands import only when they start a relay or work on a store themselves. */
-const WITH_STORE = ['cli/demo/sole-relay.ts', 'cli/serving.ts', 'successor.ts', 'wiring/backups/restore.ts'].concat(
-  'wiring/checking/standalone-check.ts',
-  'wiring/lost-tombstones.ts',
-  'wiring/moving/undo-move.ts',
+const WITH_STORE = ['trial/demo/sole-relay.ts', 'console/cli/serving.ts', 'successor.ts', 'upkeep/restore/run-restore.ts'].concat(
+  'upkeep/check/standalone-check.ts',
+  'upkeep/erasure/lost-tombstones.ts',
+  'upkeep/moving/undo-move.ts',
 )
 
-const THREADS = ['wiring/hosting/receiver-thread.ts', 'wiring/backups/backup-thread.ts', 'store/sqlite/checkpoint-thread.ts'].concat(
-  'store/sqlite/search-thread.ts',
-)
+const THREADS = [
+  'core/wiring/hosting/receiver-thread.ts',
+  'upkeep/backups/backup-thread.ts',
+  'core/store/sqlite/checkpoint-thread.ts',
+].concat('upkeep/erasure/search-thread.ts')
 
 test('kysely takes no time at the start of a command or of a thread that runs no statements', () => {
   const commands = [...sources.keys()].filter((path) => path.startsWith('cli/'))

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { CONCERN_KINDS, type Concern } from '../../src/domain/admin/problems/concern.ts'
-import { isWarning, MANY_QUARANTINED, type Problem } from '../../src/domain/admin/problems/verdict.ts'
-import { RUNBOOKS } from '../../src/http/portal/docs/runbooks.ts'
+import { RUNBOOKS } from '../../src/console/portal/docs/runbooks.ts'
+import { CONCERN_KINDS, type Concern } from '../../src/console/problems/concern.ts'
+import { isWarning, MANY_QUARANTINED, type Problem } from '../../src/console/problems/verdict.ts'
 import { endpointState } from '../support/delivery/endpoint-state.ts'
 
 /** The words of docs/operating.md for each problem that can wait. */

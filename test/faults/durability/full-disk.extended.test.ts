@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { openUnstoredFile } from '../../../src/store/sqlite/unstored-file.ts'
+import { openUnstoredFile } from '../../../src/console/events/unstored-file.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { startSlowPush } from '../../support/network/slow-request.ts'
 import { expectedSignature, receiverOfTest } from '../../support/network/webhook-receiver.ts'

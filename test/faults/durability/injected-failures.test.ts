@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { openSqliteWriter } from '../../../src/core/store/sqlite/sqlite.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
 import { push } from '../../support/relay/relay.ts'

@@ -1,7 +1,7 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { openSqliteWriter } from '../../../src/core/store/sqlite/sqlite.ts'
 import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
 import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../../src/domain/delivery/delivery.ts'
+import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../../src/core/domain/delivery/delivery.ts'
 import { breaches } from '../../support/delivery/relaying-ledger.ts'
 import { repeats, settledLedger } from '../../support/delivery/settled-ledger.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../../support/network/moody-receiver.ts'

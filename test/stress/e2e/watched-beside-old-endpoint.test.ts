@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'vitest'
-import { closeOpened, json, openCarrier } from '../../carrier/carrier-double.ts'
+import { closeOpened, json, openCarrier } from '../../core/carrier/carrier-double.ts'
 import { answerBody } from '../../support/history/builders.ts'
 import { distinctPushes, type Load, startLoad } from '../../support/network/push-load.ts'
 import { startRequestServer } from '../../support/network/request-server.ts'

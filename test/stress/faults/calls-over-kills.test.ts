@@ -1,5 +1,5 @@
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { closeOpened, json, openCarrier } from '../../carrier/carrier-double.ts'
+import { closeOpened, json, openCarrier } from '../../core/carrier/carrier-double.ts'
 import { eventually } from '../../faults/world.ts'
 import { onPostgres } from '../../support/relay/on-postgres.ts'
 import { ask, logIn, type RelayProcess, spawnRelay, writeConfig } from '../../support/relay/relay.ts'

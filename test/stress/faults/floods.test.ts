@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { signBody } from '../../../src/domain/ingest/signature.ts'
+import { signBody } from '../../../src/core/domain/ingest/signature.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { type Flood, type FloodCount, startFlood } from '../../support/network/flood-process.ts'
 import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'

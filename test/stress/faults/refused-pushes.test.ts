@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { signBody } from '../../../src/domain/ingest/signature.ts'
-import { createRefusalSamples } from '../../../src/flow/ingest/explain-refusals.ts'
-import { KEY, push, startPublic, systemClock } from '../../http/harness.ts'
+import { signBody } from '../../../src/core/domain/ingest/signature.ts'
+import { createRefusalSamples } from '../../../src/upkeep/refusals/explain-refusals.ts'
+import { KEY, push, startPublic, systemClock } from '../../core/http/harness.ts'
 import { expectBesideControl } from '../../support/runner/beside-control.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { addEndpoint, endpointOf } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'

@@ -1,5 +1,5 @@
-import type { ClaimedDelivery, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
-import type { WriteSide } from '../../../src/flow/write-side.ts'
+import type { ClaimedDelivery, SettledAttempt } from '../../../src/core/domain/delivery/dispatch-round.ts'
+import type { WriteSide } from '../../../src/core/flow/write-side.ts'
 
 function accepted({ body: _body, previousSequence: _previous, ...delivery }: ClaimedDelivery, nowMs: number): SettledAttempt {
   return { ...delivery, result: { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() }, atMs: nowMs, random: 0.5 }

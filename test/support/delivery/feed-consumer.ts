@@ -1,4 +1,4 @@
-import { isObject, member, parseKeepingNumbers, type RawMembers } from '../../../src/domain/json-body.ts'
+import { isObject, member, parseKeepingNumbers, type RawMembers } from '../../../src/core/domain/json-body.ts'
 import { ask } from '../relay/relay.ts'
 
 interface KeptEntry {

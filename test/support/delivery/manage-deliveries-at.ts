@@ -1,4 +1,4 @@
-import { createManageDeliveries, type ManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
+import { createManageDeliveries, type ManageDeliveries } from '../../../src/core/flow/delivery/manage-deliveries.ts'
 
 type Ports = Parameters<typeof createManageDeliveries>[0]
 

@@ -1,6 +1,6 @@
-import type { ClaimedDelivery, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
-import { defaultSettings, type EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
-import type { WriteSide } from '../../../src/flow/write-side.ts'
+import type { ClaimedDelivery, SettledAttempt } from '../../../src/core/domain/delivery/dispatch-round.ts'
+import { defaultSettings, type EndpointSettings } from '../../../src/core/domain/delivery/endpoint.ts'
+import type { WriteSide } from '../../../src/core/flow/write-side.ts'
 
 export const endpointSettings: EndpointSettings = { ...defaultSettings, name: 'shop', url: 'http://shop.internal/' }
 

@@ -1,4 +1,4 @@
-import type { EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
+import type { EndpointSettings } from '../../../src/core/domain/delivery/endpoint.ts'
 
 /** Something that happened to a parcel. */
 export interface Fact {

@@ -1,4 +1,4 @@
-import type { ConfiguredEndpoint } from '../../../src/domain/delivery/endpoint-state.ts'
+import type { ConfiguredEndpoint } from '../../../src/core/domain/delivery/endpoint-state.ts'
 import { endpointSettings } from './stored-endpoint.ts'
 
 /** Returns an endpoint with this name, as a config defines it. */

@@ -1,7 +1,7 @@
-import type { PollObservation, PushObservation } from '../../../src/domain/history/observation.ts'
-import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
-import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
-import { readJson } from '../../../src/domain/json-body.ts'
+import type { PollObservation, PushObservation } from '../../../src/core/domain/history/observation.ts'
+import { parseAllAnswer } from '../../../src/core/domain/history/pull-response.ts'
+import { parseWebhookEvent } from '../../../src/core/domain/ingest/parse-push.ts'
+import { readJson } from '../../../src/core/domain/json-body.ts'
 
 export interface PushFields {
   readonly status?: string

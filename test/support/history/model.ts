@@ -1,7 +1,7 @@
-import { deriveEntries, type Entry, orderHistory } from '../../../src/domain/history/history.ts'
-import { presentParcel } from '../../../src/domain/history/kept-answers.ts'
-import { encodeAll, encodeLatest } from '../../../src/domain/history/pull-response.ts'
-import type { KeptSighting } from '../../../src/domain/history/sightings.ts'
+import { deriveEntries, type Entry, orderHistory } from '../../../src/core/domain/history/history.ts'
+import { presentParcel } from '../../../src/core/domain/history/kept-answers.ts'
+import { encodeAll, encodeLatest } from '../../../src/core/domain/history/pull-response.ts'
+import type { KeptSighting } from '../../../src/core/domain/history/sightings.ts'
 import type { Seen } from './observations.ts'
 import { emptyParcel, observe, type ParcelRecord, unite } from './parcel-record.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import type { PollObservation, PushObservation } from '../../../src/domain/history/observation.ts'
-import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
+import type { PollObservation, PushObservation } from '../../../src/core/domain/history/observation.ts'
+import { parseAllAnswer } from '../../../src/core/domain/history/pull-response.ts'
 import { HOUR_MS } from '../runner/constants.ts'
 import { aPoll, aPush, type PolledEntry, type PollFields, type PushFields, pushBody } from './builders.ts'
 

@@ -1,5 +1,5 @@
-import type { Incoming } from '../../../src/domain/history/recording.ts'
-import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
+import type { Incoming } from '../../../src/core/domain/history/recording.ts'
+import { parsePush } from '../../../src/core/domain/ingest/parse-push.ts'
 import type { Seen } from './observations.ts'
 
 /** Converts an observation to the write side's input. */

@@ -1,8 +1,14 @@
-import { deriveEntries, orderHistory } from '../../../src/domain/history/history.ts'
-import { betterOrderAnswer, type KeptAnswer, keepAnswers, keptAnswer, presentParcel } from '../../../src/domain/history/kept-answers.ts'
-import type { PollObservation, PushObservation } from '../../../src/domain/history/observation.ts'
-import type { AnswerSource } from '../../../src/domain/history/pull-response.ts'
-import { type KeptSighting, listedId, mergeSightings, sightingsOf } from '../../../src/domain/history/sightings.ts'
+import { deriveEntries, orderHistory } from '../../../src/core/domain/history/history.ts'
+import {
+  betterOrderAnswer,
+  type KeptAnswer,
+  keepAnswers,
+  keptAnswer,
+  presentParcel,
+} from '../../../src/core/domain/history/kept-answers.ts'
+import type { PollObservation, PushObservation } from '../../../src/core/domain/history/observation.ts'
+import type { AnswerSource } from '../../../src/core/domain/history/pull-response.ts'
+import { type KeptSighting, listedId, mergeSightings, sightingsOf } from '../../../src/core/domain/history/sightings.ts'
 
 /** Everything known about one parcel, as a value. The store keeps the same in rows, and tests compare the two. */
 export interface ParcelRecord {

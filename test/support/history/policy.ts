@@ -1,8 +1,8 @@
-import type { Retention } from '../../../src/domain/admin/retention.ts'
-import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
-import type { RecordRules } from '../../../src/domain/history/recording.ts'
-import type { CadencePolicy } from '../../../src/domain/polling/cadence.ts'
-import type { DispatchRoundOptions } from '../../../src/flow/delivery/dispatching/settle.tx.ts'
+import { CLAIMS_PER_ATTEMPT } from '../../../src/core/domain/delivery/delivery.ts'
+import type { RecordRules } from '../../../src/core/domain/history/recording.ts'
+import type { CadencePolicy } from '../../../src/core/domain/polling/cadence.ts'
+import type { DispatchRoundOptions } from '../../../src/core/flow/delivery/dispatching/settle.tx.ts'
+import type { Retention } from '../../../src/upkeep/retention/retention.rules.ts'
 import { DAY_MS, HOUR_MS } from '../runner/constants.ts'
 
 export const cadence: CadencePolicy = {

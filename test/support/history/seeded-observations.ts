@@ -1,5 +1,5 @@
-import type { Incoming } from '../../../src/domain/history/recording.ts'
-import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
+import type { Incoming } from '../../../src/core/domain/history/recording.ts'
+import { parsePush } from '../../../src/core/domain/ingest/parse-push.ts'
 import { HOUR_MS } from '../runner/constants.ts'
 import { drawWith, seeded } from '../runner/seeded.ts'
 import { aPoll, type PolledEntry, type PushFields, pushBody } from './builders.ts'

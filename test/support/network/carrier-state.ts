@@ -1,4 +1,4 @@
-import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
+import type { CarrierState } from '../../../src/core/domain/polling/carrier-answer.ts'
 
 export const CARRIER: CarrierState = {
   credentials: 'accepted',

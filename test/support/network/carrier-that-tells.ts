@@ -1,4 +1,4 @@
-import { goodBody, json, openCarrier } from '../../carrier/carrier-double.ts'
+import { goodBody, json, openCarrier } from '../../core/carrier/carrier-double.ts'
 import { listOf } from '../runner/members.ts'
 
 /** Opens a carrier that knows each parcel by the number asked for. `eventTimes`: of a parcel's entries, the newest first. */

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { signBody } from '../../../src/domain/ingest/signature.ts'
+import { signBody } from '../../../src/core/domain/ingest/signature.ts'
 import { pushBody } from '../history/builders.ts'
 import { SHARED_KEY } from '../relay/relay.ts'
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { json, openCarrier } from '../../carrier/carrier-double.ts'
+import { json, openCarrier } from '../../core/carrier/carrier-double.ts'
 import { answerBody } from '../history/builders.ts'
 import { DAY_MS } from '../runner/constants.ts'
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { signBody } from '../../../src/domain/ingest/signature.ts'
+import { signBody } from '../../../src/core/domain/ingest/signature.ts'
 import { SHARED_KEY } from '../relay/relay.ts'
 
 export interface SlowRequest {

@@ -16,7 +16,13 @@ export const WITHOUT_PAGE =
 
 /** The messages in the sources of what a page may show: problems, concerns, checks, events, mistakes, results, hints. Without comments. */
 export function messagesInSource(): readonly string[] {
-  const files = globSync(['src/domain/**/*.ts', 'src/flow/**/*.ts', 'src/store/**/*.ts', 'src/wiring/**/*.ts', 'src/http/portal/**/*.ts'])
+  const files = globSync([
+    'src/core/domain/**/*.ts',
+    'src/flow/**/*.ts',
+    'src/core/store/**/*.ts',
+    'src/core/wiring/**/*.ts',
+    'src/console/portal/**/*.ts',
+  ])
   return files
     .filter((file) => !/\/(?:command-links|key-fingerprint)\.ts$/.test(file))
     .flatMap((file) => readFileSync(file, 'utf8').split('\n'))

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer, get } from 'node:http'
 import Koa from 'koa'
-import { AppError } from '../../../src/domain/errors.ts'
-import { createShowDocs } from '../../../src/http/portal/docs/docs.ts'
+import { createShowDocs } from '../../../src/console/portal/docs/docs.ts'
+import { AppError } from '../../../src/core/domain/errors.ts'
 import { readDocs } from '../../../src/package-files.ts'
 import { listen } from '../network/listen.ts'
 

@@ -1,4 +1,4 @@
-import type { Situation } from '../../../src/domain/admin/problems/verdict.ts'
+import type { Situation } from '../../../src/console/problems/verdict.ts'
 import { CARRIER } from '../network/carrier-state.ts'
 
 /** The situation of a relay that works and knows three parcels. */

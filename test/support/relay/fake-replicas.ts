@@ -1,5 +1,5 @@
-import { type Assignment, dispatcherOf, type Role, type RoleChange } from '../../../src/domain/admin/replica.ts'
-import type { ReplicaTable, Watermarks } from '../../../src/store/admin/replica-table.ts'
+import { type Assignment, dispatcherOf, type Role, type RoleChange } from '../../../src/core/domain/admin/replica.ts'
+import type { ReplicaTable, Watermarks } from '../../../src/server/replicas/replica-table.rows.ts'
 
 /** Holds calls of one kind back until the test lets them go. */
 interface Gate {

@@ -1,4 +1,4 @@
-import type { HeldEndpoints } from '../../../src/flow/delivery/dispatching/dispatch-rounds.ts'
+import type { HeldEndpoints } from '../../../src/core/flow/delivery/dispatching/dispatch-rounds.ts'
 
 /** A relay without replicas delivers to all endpoints. */
 export const allEndpoints: HeldEndpoints = {

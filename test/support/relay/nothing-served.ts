@@ -1,5 +1,5 @@
-import type { InternalOptions } from '../../../src/http/server/internal.ts'
-import { systemClock } from '../../../src/runtime/system-clock.ts'
+import type { InternalOptions } from '../../../src/core/http/server/internal.ts'
+import { systemClock } from '../../../src/core/runtime/system-clock.ts'
 
 const notAsked = () => Promise.reject(new Error('not asked'))
 

@@ -1,4 +1,4 @@
-import { createMetrics, type MetricsPorts } from '../../../src/ops/metrics.ts'
+import { createMetrics, type MetricsPorts } from '../../../src/core/ops/metrics.ts'
 
 const GAUGES: Awaited<ReturnType<MetricsPorts['gauges']>> = {
   commitQueue: 0,

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { loadConfig } from '../../../src/config/config.ts'
+import { loadConfig } from '../../../src/core/config/config.ts'
 import { NO_CARRIER } from '../runner/constants.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { type Sections, startTestRelay, writeConfig } from './relay.ts'

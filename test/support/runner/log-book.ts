@@ -1,4 +1,4 @@
-import type { Log } from '../../../src/flow/ports.ts'
+import type { Log } from '../../../src/core/flow/ports.ts'
 
 /** A log that keeps its lines, fields included. */
 export function createLogBook() {

@@ -1,4 +1,4 @@
-import type { Engine } from '../../../src/store/contract.ts'
+import type { Engine } from '../../../src/core/store/contract.ts'
 
 // How often and how long tests run depends on the command. A test that imports this has a long form, which `npm run faults` runs.
 

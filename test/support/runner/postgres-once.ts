@@ -3,9 +3,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import type { TestProject } from 'vitest/node'
-import { makeInitialData, type PostgresServer, startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
-import { migratePostgres } from '../../../src/store/postgres/postgres-migrate.ts'
-import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
+import { migratePostgres } from '../../../src/server/postgres/postgres-migrate.ts'
+import { openPool } from '../../../src/server/postgres/postgres-pool.ts'
+import { makeInitialData, type PostgresServer, startPostgres } from '../../../src/trial/demo/postgres/throwaway-server.ts'
 import { TEMPLATE, withClient } from '../store/postgres-client.ts'
 
 /**

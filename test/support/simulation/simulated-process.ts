@@ -17,27 +17,27 @@ const clock = new URL('./simulated-clock.ts', import.meta.url).href
 const timers = new URL('./simulated-timers.ts', import.meta.url).href
 
 const SIMULATED_TIME: readonly Edit[] = [
-  { of: '/src/runtime/system-clock.ts', from: 'Date.now()', to: 'simulatedNow()' },
-  { of: '/src/runtime/system-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
+  { of: '/src/core/runtime/system-clock.ts', from: 'Date.now()', to: 'simulatedNow()' },
+  { of: '/src/core/runtime/system-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
   // Leases keep real time. A replica would take a jump of its clock for a pause of its machine, and not trust its lease until the next renewal.
   {
-    of: '/src/wiring/replicas.ts',
+    of: '/src/server/replicas/replicas.ts',
     from: 'clock: systemClock, log, onServerTime',
     to: 'clock: { now: () => Date.now(), monotonic: systemClock.monotonic }, log, onServerTime',
   },
   // Replicas take the time of their database server. Here they take simulated time instead, except for leases.
-  { of: '/src/runtime/server-clock.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
-  { of: '/src/runtime/server-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
+  { of: '/src/core/runtime/server-clock.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
+  { of: '/src/core/runtime/server-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
   // Pauses that the carrier asks for, or that follow its failures, pass in simulated time.
   {
-    of: '/src/wiring/carrier.ts',
+    of: '/src/core/wiring/carrier.ts',
     from: '    clock,\n',
     to: '    clock: { now: clock.now, monotonic: () => clock.monotonic() + aheadMs() },\n',
   },
-  { of: '/src/wiring/carrier.ts', from: 'import', to: `import { aheadMs } from '${clock}'; import` },
+  { of: '/src/core/wiring/carrier.ts', from: 'import', to: `import { aheadMs } from '${clock}'; import` },
   // Leases, deadlines of requests and other pauses use other timers, so they keep real time.
   ...['repeating', 'schedule', 'wakeup-timer'].map((name) => ({
-    of: `/src/runtime/${name}.ts`,
+    of: `/src/core/runtime/${name}.ts`,
     from: '',
     to: `import { setTimeout, clearTimeout } from '${timers}'; `,
   })),
@@ -52,14 +52,18 @@ const STEP = [
 const UP = `async (db) => { for (const text of ${JSON.stringify(STEP)}) await sql.raw(text).execute(db) }`
 
 const UPGRADE: readonly Edit[] = [
-  { of: '/src/store/sqlite/migrate.ts', from: `'0001-schema': schema,`, to: `'0001-schema': schema, '0002-simulated': { up: ${UP} },` },
   {
-    of: '/src/store/postgres/postgres-migrate.ts',
+    of: '/src/core/store/sqlite/migrate.ts',
+    from: `'0001-schema': schema,`,
+    to: `'0001-schema': schema, '0002-simulated': { up: ${UP} },`,
+  },
+  {
+    of: '/src/server/postgres/postgres-migrate.ts',
     from: '[{ servesFrom: 1, up: schema.up }]',
     to: `[{ servesFrom: 1, up: schema.up }, { servesFrom: 1, up: ${UP} }]`,
   },
   {
-    of: '/src/domain/ingest/parse-push.ts',
+    of: '/src/core/domain/ingest/parse-push.ts',
     from: `member(event, 'eventTime')`,
     to: `member(event, 'eventTime') ?? member(event, 'occurredAt')`,
   },

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { z } from 'zod'
-import type { Engine } from '../../../src/store/contract.ts'
+import type { Engine } from '../../../src/core/store/contract.ts'
 import { isWholeCount } from './hot-statements.ts'
 
 /** Statements that may read a table or an index from end to end, and why. */

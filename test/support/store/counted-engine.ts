@@ -1,6 +1,6 @@
-import type { WriteEngine } from '../../../src/store/engine.ts'
-import type { ReadEngine, ReadSide } from '../../../src/store/read-store.ts'
-import { createReadStore } from '../../../src/store/read-store.ts'
+import type { WriteEngine } from '../../../src/core/store/engine.ts'
+import type { ReadEngine, ReadSide } from '../../../src/core/store/read-store.ts'
+import { createReadStore } from '../../../src/core/store/read-store.ts'
 
 /** The work that a database has done: the numbers of statements, and of rows returned or changed. */
 export interface Work {

@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { Engine } from '../../../src/store/contract.ts'
-import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { sqlite } from '../../../src/store/sqlite/engine.ts'
+import type { Engine } from '../../../src/core/store/contract.ts'
+import { sqlite } from '../../../src/core/store/sqlite/engine.ts'
+import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { copyDatabase, createDatabase, withDatabase } from './postgres-database.ts'
 

@@ -1,5 +1,5 @@
-import { createManageErasures, type ManageErasuresPorts } from '../../../src/flow/admin/erasure/manage-erasures.ts'
-import type { Engine } from '../../../src/store/contract.ts'
+import type { Engine } from '../../../src/core/store/contract.ts'
+import { createManageErasures, type ManageErasuresPorts } from '../../../src/upkeep/erasure/manage-erasures.ts'
 import { OPERATOR } from '../relay/operator.ts'
 import { NOON } from '../runner/constants.ts'
 import { openStore } from './write-side.ts'

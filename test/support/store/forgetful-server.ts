@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import type { PostgresServer } from '../../../src/cli/demo/postgres/throwaway-server.ts'
+import type { PostgresServer } from '../../../src/trial/demo/postgres/throwaway-server.ts'
 import { withClient } from './postgres-client.ts'
 import { startOwnServer } from './postgres-database.ts'
 

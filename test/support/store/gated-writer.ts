@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
-import { createPostgresWriter, type PostgresWriter } from '../../../src/store/postgres/postgres.ts'
-import type { PostgresSession } from '../../../src/store/postgres/postgres-session.ts'
-import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
-import type { WriteStore } from '../../../src/store/write-store.ts'
+import type { WriteStore } from '../../../src/core/store/write-store.ts'
+import { createPostgresWriter, type PostgresWriter } from '../../../src/server/postgres/postgres.ts'
+import type { PostgresSession } from '../../../src/server/postgres/postgres-session.ts'
+import { createPostgresWriteStore } from '../../../src/server/postgres/postgres-write-store.ts'
 import { openTestPool } from './postgres-pool.ts'
 import { storedNumber } from './stored-rows.ts'
 

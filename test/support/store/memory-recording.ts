@@ -1,14 +1,12 @@
-import { certainNeeds, firstNeeds } from '../../../src/domain/history/batch-needs.ts'
-import type { ChangeSet, WriteSet } from '../../../src/domain/history/change-set.ts'
-import { decide } from '../../../src/domain/history/decide.ts'
-import type { Tombstone } from '../../../src/domain/history/erased.ts'
-import { answerId, type KeptAnswer, keepAnswers } from '../../../src/domain/history/kept-answers.ts'
-import type { IdentifierState, ParcelState } from '../../../src/domain/history/parcel-state.ts'
-import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
-import type { StoredPush } from '../../../src/domain/history/rebuild/evidence.ts'
-import type { StoredParcel } from '../../../src/domain/history/rebuild/rebuild-parcel.ts'
-import { type Incoming, pushDigest, type RecordBatch, type RecordRules, recordBatch } from '../../../src/domain/history/recording.ts'
-import { type KeptSighting, listedId, sightingId, sightingsOf } from '../../../src/domain/history/sightings.ts'
+import { certainNeeds, firstNeeds } from '../../../src/core/domain/history/batch-needs.ts'
+import type { ChangeSet, WriteSet } from '../../../src/core/domain/history/change-set.ts'
+import { decide } from '../../../src/core/domain/history/decide.ts'
+import type { Tombstone } from '../../../src/core/domain/history/erased.ts'
+import { answerId, type KeptAnswer, keepAnswers } from '../../../src/core/domain/history/kept-answers.ts'
+import type { IdentifierState, ParcelState } from '../../../src/core/domain/history/parcel-state.ts'
+import { parseAllAnswer } from '../../../src/core/domain/history/pull-response.ts'
+import { type Incoming, pushDigest, type RecordBatch, type RecordRules, recordBatch } from '../../../src/core/domain/history/recording.ts'
+import { type KeptSighting, listedId, sightingId, sightingsOf } from '../../../src/core/domain/history/sightings.ts'
 import {
   addLoaded,
   type BatchNeeds,
@@ -21,8 +19,10 @@ import {
   type Snapshot,
   type Subscriber,
   startSnapshot,
-} from '../../../src/domain/history/snapshot.ts'
-import type { CadenceModel } from '../../../src/domain/polling/cadence.ts'
+} from '../../../src/core/domain/history/snapshot.ts'
+import type { CadenceModel } from '../../../src/core/domain/polling/cadence.ts'
+import type { StoredPush } from '../../../src/upkeep/rebuild/evidence.rules.ts'
+import type { StoredParcel } from '../../../src/upkeep/rebuild/rebuild-parcel.rules.ts'
 import type { ParcelRecord } from '../history/parcel-record.ts'
 
 interface HeldParcel {

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { expect, onTestFinished } from 'vitest'
-import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import type { Place } from './moving.ts'
 import { openTestPool } from './postgres-pool.ts'
 

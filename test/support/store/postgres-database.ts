@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
-import { type PostgresOptions, type PostgresServer, startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
+import { type PostgresOptions, type PostgresServer, startPostgres } from '../../../src/trial/demo/postgres/throwaway-server.ts'
 import { addressOf, TEMPLATE } from './postgres-client.ts'
 
 /** Returns the URL of the server that all tests share. The first call starts it. */

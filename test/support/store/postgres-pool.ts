@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import { onTestFinished } from 'vitest'
-import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
+import { openPool } from '../../../src/server/postgres/postgres-pool.ts'
 
 /** Opens connections with the relay's settings and closes them after the test. */
 export function openTestPool(url: string, connectionsMax = 3): Pool {

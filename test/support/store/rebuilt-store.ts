@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { RebuildReport } from '../../../src/domain/admin/rebuild.ts'
+import type { RebuildReport } from '../../../src/upkeep/rebuild/rebuild.rules.ts'
 import { storedRows } from './stored-rows.ts'
 import type { openStore } from './write-side.ts'
 

@@ -1,4 +1,4 @@
-import type { Refusal, StoredRefused } from '../../../src/domain/ingest/refused-pushes.ts'
+import type { Refusal, StoredRefused } from '../../../src/core/domain/ingest/refused-pushes.ts'
 import { NOON } from '../runner/constants.ts'
 
 export const REFUSAL: Refusal = {

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import type { Pool, QueryResult } from 'pg'
 import { onTestFinished } from 'vitest'
-import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
+import { openPool } from '../../../src/server/postgres/postgres-pool.ts'
 
 type StoredValue = string | number | Uint8Array | null
 

@@ -1,5 +1,5 @@
 import { MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { serveVerbs } from '../../../src/runtime/threads/thread.ts'
+import { serveVerbs } from '../../../src/core/runtime/threads/thread.ts'
 
 if (parentPort === null) throw new Error('this file runs only as a thread')
 const verbs = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { DeliverySelection } from '../../../../src/domain/delivery/delivery-list.ts'
-import type { Engine } from '../../../../src/store/contract.ts'
+import type { DeliverySelection } from '../../../../src/core/domain/delivery/delivery-list.ts'
+import type { Engine } from '../../../../src/core/store/contract.ts'
 import { createCourier } from '../../../support/delivery/courier.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../../support/history/builders.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Engine } from '../../../../src/store/contract.ts'
+import type { Engine } from '../../../../src/core/store/contract.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../../support/history/builders.ts'
 import { NOON } from '../../../support/runner/constants.ts'

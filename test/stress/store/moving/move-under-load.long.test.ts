@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Engine } from '../../../../src/store/contract.ts'
+import type { Engine } from '../../../../src/core/store/contract.ts'
 import { LONG } from '../../../support/runner/long-form.ts'
 import { seeded } from '../../../support/runner/seeded.ts'
 import { openBusyStore } from '../../../support/store/busy-store.ts'

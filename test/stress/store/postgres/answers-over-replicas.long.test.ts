@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { postgres } from '../../../../src/store/postgres/postgres-engine.ts'
+import { postgres } from '../../../../src/server/postgres/postgres-engine.ts'
 import { pushBody } from '../../../support/history/builders.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from '../../../support/history/seeded-observations.ts'
 import { openAnswersAt } from '../../../support/network/answers-at.ts'

@@ -1,0 +1,72 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../core/config/config.ts'
+import type { DispatchRound } from '../../core/domain/delivery/dispatch-round.ts'
+import type { WriteSide } from '../../core/flow/write-side.ts'
+import type { CommitQueue } from '../../core/runtime/commit-queue.ts'
+import type { ChangeTable } from '../../core/runtime/threads/change-table.ts'
+import { createReportReceiver, type SentReport, withoutViews } from '../../core/runtime/threads/dispatch-messages.ts'
+import { createRingBuffer, type RingBuffer } from '../../core/runtime/threads/ring-buffer.ts'
+import { queueOnWriter, type RingVerbs } from '../../core/runtime/threads/ring-recorder.ts'
+import { type Hosted, hostOnThread } from '../../core/runtime/threads/thread.ts'
+import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
+
+export interface WriterData {
+  readonly options: WriteSideOptions
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
+  /** The most observations in one transaction. */
+  readonly batchMax: number
+  /** Carries observations from the main thread. */
+  readonly ring: RingBuffer
+  /** Carries observations and calls from the receiver's thread. */
+  readonly receiver: { readonly ring: RingBuffer; readonly port: MessagePort }
+  /** Updated after each commit. */
+  readonly changes: ChangeTable
+}
+
+/** The functions of the writer's thread that other threads can call. */
+export interface WriterOnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
+  dispatchRound(round: DispatchRound): Promise<SentReport>
+}
+
+export interface HostedWriter extends Pick<Hosted<unknown>, 'died' | 'drainReplies'> {
+  readonly verbs: Omit<WriteSide, 'record'>
+  /** The queue for observations from this thread. */
+  readonly queue: CommitQueue
+}
+
+/** A small ring is enough, because polled observations are sent as messages. Each takes only an empty entry in the ring. */
+const RING_BYTES = 64 * 1024
+/** The size of the thread's young heap. The objects live for one message only, so a larger heap would only take memory. */
+const YOUNG_MB = 16
+
+/** Hosts SQLite's only writer on a thread, so that no sync to disk blocks an event loop that answers requests. */
+export async function hostWriter(
+  config: Config,
+  sqlitePath: string,
+  { receiver, changes }: Pick<WriterData, 'receiver' | 'changes'>,
+): Promise<HostedWriter> {
+  const ring = createRingBuffer(RING_BYTES)
+  const data: WriterData = {
+    logLevel: config.log.level,
+    ring,
+    receiver,
+    changes,
+    batchMax: config.limits.batch,
+    options: { sqlitePath, ...writeRulesOf(config) },
+  }
+  // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.
+  const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  const { verbs, died, drainReplies } = await hostOnThread<WriterOnThread>(file, {
+    name: 'writer',
+    data,
+    ends: [receiver.port],
+    youngMb: YOUNG_MB,
+  })
+  const received = createReportReceiver()
+  return {
+    verbs: { ...verbs, dispatchRound: async (round) => received(await verbs.dispatchRound(withoutViews(round))) },
+    queue: queueOnWriter(ring, verbs, { bodyBytesMax: 0, drainReplies }),
+    died,
+    drainReplies,
+  }
+}

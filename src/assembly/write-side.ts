@@ -1,0 +1,271 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { createTellOperators } from '../console/events/tell-operators.tx.ts'
+import type { Config } from '../core/config/config.ts'
+import { deliveryRules } from '../core/config/delivery-rules.ts'
+import type { ErasureRules } from '../core/domain/history/erased.ts'
+import { isUnderstood } from '../core/domain/history/observation.ts'
+import type { BatchReport, Incoming, RecordRules } from '../core/domain/history/recording.ts'
+import { nextPoll } from '../core/domain/polling/cadence.ts'
+import { type ClockWatch, createClockWatch, loadClockRecord } from '../core/flow/admin/clock-watch.ts'
+import { createReprocess, createReprocessBatches } from '../core/flow/admin/inbox/reprocess.tx.ts'
+import { createTokenKeys } from '../core/flow/admin/tokens/token-keys.tx.ts'
+import { createDispatchRound, type DispatchRoundOptions } from '../core/flow/delivery/dispatching/settle.tx.ts'
+import { createReplayFeed } from '../core/flow/delivery/replay-feed.tx.ts'
+import { createRetryNow } from '../core/flow/delivery/retry-now.tx.ts'
+import { createRecord } from '../core/flow/history/record.tx.ts'
+import { createCarrierMemory } from '../core/flow/polling/carrier-memory.tx.ts'
+import { type CarrierModelKeeper, createCarrierModelKeeper } from '../core/flow/polling/carrier-model.ts'
+import { createClaimDuePolls, createClaimPoll } from '../core/flow/polling/claim-polls.tx.ts'
+import { type ModelCheckpoint, openModelCheckpoint } from '../core/flow/polling/model-checkpoint.ts'
+import { createNotePollOutcome } from '../core/flow/polling/note-poll-outcome.tx.ts'
+import { createReschedulePolls } from '../core/flow/polling/reschedule-polls.tx.ts'
+import { createSettleMissedPushes } from '../core/flow/polling/settle-missed-pushes.tx.ts'
+import { createWatchParcels } from '../core/flow/polling/watch-parcels.tx.ts'
+import type { Clock, Log } from '../core/flow/ports.ts'
+import { tellSaved } from '../core/flow/tell-saved.ts'
+import type { WriteSide } from '../core/flow/write-side.ts'
+import type { Engine, OpenWriteStore } from '../core/store/contract.ts'
+import { makeSetting } from '../core/store/settings.ts'
+import { sqlite } from '../core/store/sqlite/engine.ts'
+import type { WriteStore } from '../core/store/write-store.ts'
+import type { StoreCopier } from '../upkeep/backups/backup-ports.rows.ts'
+import { createBackups } from '../upkeep/backups/backups.tx.ts'
+import { createErase } from '../upkeep/erasure/erase.tx.ts'
+import { createJobs } from '../upkeep/jobs/jobs.tx.ts'
+import { createRebuild } from '../upkeep/rebuild/rebuild.tx.ts'
+import { createKeepRefusal } from '../upkeep/refusals/keep-refusal.tx.ts'
+import { createTellRestores, lastRestoreAtMs } from '../upkeep/restore/restores.tx.ts'
+import { KEPT_FOREVER, type Retention } from '../upkeep/retention/retention.rules.ts'
+import { createPrune } from '../upkeep/retention/retention.tx.ts'
+
+const RELAY_ID = 'relay-id'
+const TOKEN_KEY_BYTES = 32
+const RELAY_ID_BYTES = 6
+
+export interface WriteSideOptions {
+  readonly sqlitePath: string
+  readonly engine?: Engine
+  readonly record: RecordRules
+  readonly deliver: DispatchRoundOptions
+  /** How long data is kept; absent: nothing is removed because of its age. */
+  readonly retention?: Retention
+}
+
+export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'> {
+  const { cadence, finished, missedPushGraceMs } = config.poll
+  return {
+    record: {
+      cadence: { ...cadence, ...finished },
+      missedPushGraceMs,
+      historyRetentionMs: config.retention.historyMs,
+      identifierReuseAfterMs: config.identifierReuseAfterMs,
+    },
+    deliver: deliveryRules(config),
+    retention: config.retention,
+  }
+}
+
+export interface WriteSideParts {
+  readonly store: WriteStore & { readonly copier?: StoreCopier }
+  readonly clock: Clock
+  readonly log: Pick<Log, 'error'>
+  readonly checkpoint: ModelCheckpoint
+  /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
+  readonly restoredAtMs?: number | null
+  readonly model: CarrierModelKeeper
+  /** Absent: the clock is compared from now on. */
+  readonly clockWatch?: ClockWatch
+  /** Called after a commit that changed parcels, except by observations. The `BatchReport` tells what observations changed. */
+  readonly changed?: (parcelIds: readonly number[]) => void
+}
+
+/** Opens the store and assembles everything that writes to it. */
+export async function openWriteSide(
+  { sqlitePath, engine = sqlite, ...options }: WriteSideOptions,
+  clock: Clock,
+  log: Pick<Log, 'error'>,
+  changed: WriteSideParts['changed'] = () => undefined,
+): Promise<WriteSide> {
+  return assembleWriteSide({ ...(await openModel(await engine.openWriteStore(sqlitePath), { clock, log })), changed }, options)
+}
+
+interface OpenParts extends WriteSideParts {
+  readonly store: OpenWriteStore
+}
+
+/** Loads what the last run has learnt about the carrier. */
+export async function openModel(store: OpenWriteStore, { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>): Promise<OpenParts> {
+  const restoredAtMs = await lastRestoreAtMs(store)
+  const checkpoint = await openModelCheckpoint({ store, clock, log, restoredAtMs })
+  const clockWatch = createClockWatch(clock, randomUUID(), await loadClockRecord(store))
+  return { store, clock, log, checkpoint, restoredAtMs, clockWatch, model: createCarrierModelKeeper(clock, checkpoint.from) }
+}
+
+/** Assembles everything that writes to an open store. `close` also closes the store. */
+export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
+  const { store } = parts
+  const writes = createWriteSide(parts, options)
+  return {
+    ...writes,
+    async close() {
+      await writes.close()
+      await store.close()
+    },
+  }
+}
+
+/** Makes everything that writes. It can run on any thread. `close` leaves the store open. */
+export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
+  const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
+  const clockWatch = parts.clockWatch ?? createClockWatch(clock, randomUUID(), null)
+  const currentModel = () => ({ ...model.current(), isClockDoubted: clockWatch.doubt() !== null })
+  let tombstoneKey: Uint8Array | null = null
+  const ports = {
+    store,
+    clock,
+    log,
+    model: currentModel,
+    learn: model.learn,
+    foundByPoll: model.foundByPoll,
+    tombstoneKey: () => tombstoneKey,
+  }
+  const polling = { ...ports, store: tellSaved(store, changed) }
+  const { recordRules, deliverRules, retention, ...adjusting } = adjustableRules(options, parts.restoredAtMs ?? null)
+  const pruning = { retention, changed, clockWatch }
+  const notes = createNotePollOutcome(polling, recordRules)
+  const record = createRecord(ports, recordRules)
+  const batches = createReprocessBatches(ports, recordRules)
+  const settleMissedPushes = createSettleMissedPushes(store)
+  const reschedulePolls = createReschedulePolls(ports, recordRules)
+  return {
+    claimDuePolls: createClaimDuePolls(polling, recordRules, Math.random),
+    claimPoll: createClaimPoll(store),
+    ...notes,
+    async notePollFailure(failure) {
+      if (failure.kind === 'unavailable') model.unanswered(failure.atMs)
+      if (failure.failsSinceMs !== undefined) model.unanswered(failure.failsSinceMs)
+      if (failure.kind === 'unknown') model.answered(failure.atMs)
+      await notes.notePollFailure(failure)
+    },
+    ...createWatchParcels(polling, recordRules),
+    ...createReprocess(ports, recordRules, batches),
+    ...createKeepRefusal(store),
+    ...createCarrierMemory(store),
+    ...createReplayFeed(store),
+    ...createJobs(store, batches, pruning, createRebuild({ ...ports, changed }, recordRules)),
+    ...createPrune(store, pruning),
+    async lookAtClock(others) {
+      clockWatch.learn(others)
+      return clockWatch.doubt()
+    },
+    ...createBackups(store, store.copier),
+    ...createTellRestores(store),
+    ...createRetryNow(store),
+    ...createTellOperators(store, ports.tombstoneKey),
+    ...createErase({ store, changed, tombstoneKey: ports.tombstoneKey, newLineage: () => randomUUID() }, recordRules),
+    async useTombstoneKey(key) {
+      tombstoneKey = key
+    },
+    ...createDispatchRound(store, deliverRules, clock),
+    ...adjusting,
+    async record(batch) {
+      // Any answer shows that the carrier is no longer silent. The model must know this before `record` schedules the next polls.
+      if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
+      const report = await record(batch)
+      noteArrivals(model, batch, report)
+      return report
+    },
+    async settleMissedPushes(nowMs) {
+      const missed = await settleMissedPushes(nowMs)
+      for (const { eventAtMs } of missed) model.missed({ eventAtMs, nowMs })
+      checkpoint.countMissed(missed.length)
+      model.review(recordRules.missedPushGraceMs)
+      await reschedulePolls(nowMs)
+      return missed
+    },
+    planPoll: async (facts) => nextPoll(facts, currentModel(), recordRules.cadence),
+    pushChannel: async () => checkpoint.view(model.learnt(), recordRules.missedPushGraceMs),
+    checkpointModel: () => checkpoint.keep(model.learnt()),
+    ...createTokenKeys(store, () => randomBytes(TOKEN_KEY_BYTES)),
+    relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
+    async close() {
+      model.settle()
+      await checkpoint.keep(model.learnt(), { all: true })
+    },
+  }
+}
+
+/** Makes rules whose values can change while the relay runs, and the methods that change them. */
+function adjustableRules(
+  { record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>,
+  restoredAtMs: number | null,
+) {
+  let { historyRetentionMs, identifierReuseAfterMs } = record
+  let kept = retention
+  let rules = deliver
+  const recordRules: RecordRules = {
+    ...record,
+    restoredAtMs,
+    get historyRetentionMs() {
+      return historyRetentionMs
+    },
+    get identifierReuseAfterMs() {
+      return identifierReuseAfterMs
+    },
+  }
+  const deliverRules: DispatchRoundOptions = {
+    get policy() {
+      return rules.policy
+    },
+    get perEndpoint() {
+      return rules.perEndpoint
+    },
+    get claimsPerAttempt() {
+      return rules.claimsPerAttempt
+    },
+    get failingAfterMs() {
+      return rules.failingAfterMs
+    },
+  }
+  return {
+    recordRules,
+    deliverRules,
+    adjustDelivery: async (next: DispatchRoundOptions) => {
+      rules = next
+    },
+    retention: () => kept,
+    adjustRetention: async (next: Retention) => {
+      kept = next
+      historyRetentionMs = next.historyMs
+    },
+    adjustErasure: async (next: ErasureRules) => {
+      identifierReuseAfterMs = next.identifierReuseAfterMs
+    },
+  }
+}
+
+/**
+ * Notes what the observations of a batch show about the push channel. A recorded push shows that the channel works, even if a poll found the
+ * same entry earlier. A duplicate of a push does not show that.
+ */
+function noteArrivals(
+  model: Pick<CarrierModelKeeper, 'pushed' | 'misread' | 'polled'>,
+  batch: readonly Incoming[],
+  { outcomes }: BatchReport,
+): void {
+  const [pushed, misread, polled]: [number[], number[], number[]] = [[], [], []]
+  for (const [at, incoming] of batch.entries()) {
+    const outcome = outcomes[at]
+    if (incoming.kind === 'poll') polled.push(incoming.observation.askedAtMs)
+    else if (outcome?.kind === 'recorded') pushed.push(incoming.receivedAtMs)
+    else if (outcome?.kind === 'quarantined' && !isUnderstood(outcome.reason)) misread.push(incoming.receivedAtMs)
+  }
+  if (pushed.length > 0) model.pushed(Math.max(...pushed), pushed.length)
+  if (misread.length > 0) model.misread(Math.max(...misread), misread.length)
+  if (polled.length > 0) model.polled(Math.max(...polled))
+}
+
+/** Loads a secret of random bytes, or makes it if the store has none. */
+async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
+  return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await makeSetting(tx, name, randomBytes(bytes))))
+}

@@ -1,0 +1,51 @@
+import { Command } from 'commander'
+import type { ParcelAnswer } from '../api/parcel-schemas.ts'
+import type { RefreshedAnswer } from '../api/parcels.routes.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  openRelay,
+  print,
+  type RelayAnswer,
+  typedIdentifier,
+} from './asking/ask-relay.ts'
+import { describeParcelProblem } from './asking/unknown.ts'
+import { fail } from './exit-codes.ts'
+
+export function historyCommand(): Command {
+  const command = new Command('history')
+    .description('show the history of a parcel, and when a push or a poll first reported each entry')
+    .argument('<identifier>')
+    .action(async (identifier: string, options: ClientOptions) => {
+      const ask = await openRelay(options)
+      const path = `/relay/parcels/${typedIdentifier(identifier)}`
+      const known = await ask<ParcelAnswer>('GET', path)
+      const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
+      if (!answer.ok) return fail(await describeParcelProblem(ask, identifier, answer))
+      print(options, answer.body, describe(answer.body))
+    })
+  return addRelayOptions(command)
+}
+
+/** Asks the carrier about an unknown identifier. Pushes name only tracking ids, so only a poll shows to which parcel a tracking number belongs. */
+async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer<ParcelAnswer>> {
+  const refreshed = await ask<RefreshedAnswer>('POST', `${path}/refresh`)
+  if (!refreshed.ok) return refreshed
+  if (refreshed.body.outcome === 'recorded') return await ask('GET', path)
+  return { ok: false, status: 404, body: { detail: 'the relay does not know it, and neither does the carrier, which was asked now' } }
+}
+
+function describe({ identifiers, cadence, history }: ParcelAnswer): string {
+  const names = identifiers.map(({ value, kind }) => `${value} (${kind})`)
+  const next = cadence.nextCheckAt ?? `never: ${cadence.stopped ?? 'not watched'}`
+  const because = cadence.nextCheckBecause === null ? '' : ` (${cadence.nextCheckBecause})`
+  const entries = history.map(({ eventTimestamp, status, detailedStatus, location, ...entry }) => {
+    const doors = [`${entry.learntBy} ${entry.learntAt ?? ''}`, `${entry.confirmedBy ?? ''} ${entry.confirmedAt ?? ''}`].map((door) =>
+      door.trim(),
+    )
+    const words = [eventTimestamp, status, detailedStatus, location].join('  ').trimEnd()
+    return `${words}  [${doors.filter((door) => door !== '').join(', ')}]`
+  })
+  return `${[names.join(', '), `next check ${next}${because}`, ...entries].join('\n')}\n`
+}

@@ -1,0 +1,176 @@
+import { Command, Option } from 'commander'
+import { counted, countText } from '../../core/domain/amounts.ts'
+import { QUARANTINE_REASONS } from '../../core/domain/history/observation.ts'
+import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
+import type { RefusalAnswer } from '../../upkeep/refusals/refusals.routes.ts'
+import type { ListedPushAnswer, PushAnswer, ReprocessedAnswer } from '../api/inbox.routes.ts'
+import type { OverviewAnswer } from '../overview/overview.routes.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from './asking/ask-relay.ts'
+import { type StepEnd, takeSteps } from './asking/many-steps.ts'
+import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
+import { fail, failUsage } from './exit-codes.ts'
+import { listPushes } from './inbox/named-parcels.ts'
+import { dismissAll, refreshNamed } from './inbox/settle-pushes.ts'
+import { age } from './terminal/ages.ts'
+import { type Cell, plain, shownBody, table } from './terminal/table.ts'
+
+interface InboxOptions extends ClientOptions, LimitOptions {
+  readonly state?: string
+  readonly parcel?: string
+  readonly reason?: string
+  readonly reprocess?: boolean
+  readonly refused?: boolean
+  readonly refresh?: boolean
+  readonly dismiss?: boolean
+  readonly yes?: boolean
+}
+
+/** `inbox`: lists and shows the pushes of a running relay, and settles the ones that were not recorded. */
+export function inboxCommand(): Command {
+  const command = new Command('inbox')
+    .description(
+      'list received pushes, the newest first, show some by id, or settle pushes that were not recorded. A push that comes again with the same bytes is one row',
+    )
+    .argument('[ids...]')
+    .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
+    .option('--parcel <identifier>', 'only those about this parcel')
+    .option('--refused', 'list instead the last pushes whose signature did not match, and why; says how many others were refused')
+    .addOption(new Option('--reason <reason>', 'only those that are, or were, in quarantine for this reason').choices(QUARANTINE_REASONS))
+    .option('--reprocess', 'reprocess the pushes named, or all in --state')
+    .option('--refresh', 'ask the carrier about each parcel named by a push in --state (quarantined); costs calls from the budget')
+    .option('--dismiss', 'dismiss all pushes in --state quarantined; without --yes only says which parcels the relay does not know')
+    .option('--yes', 'dismiss; without it nothing is changed')
+    .action(async (ids: readonly string[], options: InboxOptions) => {
+      const mistake = mistakeIn(ids, options)
+      if (mistake !== null) return failUsage(`inbox: ${mistake}`)
+      const ask = await openRelay(options)
+      if (options.refused === true) return await listRefused(ask, options)
+      const { state = 'quarantined', reason, json = false, yes = false } = options
+      if (options.refresh === true) await refreshNamed(ask, { state, reason }, { json })
+      else if (options.dismiss === true) await dismissAll(ask, { state, reason }, { json, yes })
+      else if (options.reprocess === true) await reprocessAll(ask, ids.length > 0 ? ids : await idsIn(ask, { state, reason }), options)
+      else if (ids.length > 0) for (const id of ids) await show(ask, id, options)
+      else await list(ask, options)
+    })
+  return addRelayOptions(addLimitOption(command, 100))
+}
+
+/** Returns why these arguments cannot be combined; null: they can. */
+function mistakeIn(ids: readonly string[], options: InboxOptions): string | null {
+  const { state, parcel, reason, reprocess, refresh, dismiss, refused } = options
+  if (refused === true && [ids.length > 0, state, parcel, reason, reprocess, refresh, dismiss].some((given) => Boolean(given)))
+    return '--refused takes no ids, and no option that selects or changes pushes, because refused pushes are not kept'
+  if ([reprocess, refresh, dismiss].filter((one) => one === true).length > 1) return 'use one of --reprocess, --refresh and --dismiss'
+  if (reprocess === true && (ids.length === 0) === (state === undefined)) return '--reprocess takes either ids or --state'
+  if (refresh === true && (ids.length > 0 || state === 'recorded')) return '--refresh takes a --state other than recorded, and no ids'
+  if (dismiss === true && (ids.length > 0 || state !== 'quarantined')) return '--dismiss takes --state quarantined, and no ids'
+  return null
+}
+
+async function list(ask: AskRelay, { state, parcel, reason, limit, ...options }: InboxOptions): Promise<void> {
+  const asked = { path: '/relay/inbox', name: 'pushes', limit, query: { state, parcel, reason } }
+  await printList<ListedPushAnswer>(ask, asked, options, (pushes) =>
+    pushes.length === 0
+      ? `${describeNone({ state, parcel })}\n`
+      : table(['id', 'received', 'parcel', 'status', 'state', 'why', 'bytes'], pushes.map(rowOf)),
+  )
+}
+
+const LISTS_FEW = 'The relay examines and lists at most one refused push per second; parcel-relay status counts them all.\n'
+
+async function listRefused(ask: AskRelay, { limit, ...options }: InboxOptions): Promise<void> {
+  const others = options.json === true ? '' : await otherRefusals(ask)
+  await printList<RefusalAnswer>(ask, { path: '/relay/refusals', name: 'refusals', limit, query: {} }, options, (refusals) =>
+    refusals.length === 0
+      ? `No push was refused for its signature.\n${others}`
+      : `${table(['received', 'from', 'bytes', 'why'], refusals.map(refusedRowOf))}${others}${LISTS_FEW}`,
+  )
+}
+
+/** Pushes that were refused with 503 are not in the list, and whoever looks for refused pushes must not think that there are none. */
+async function otherRefusals(ask: AskRelay): Promise<string> {
+  const answer = await ask<OverviewAnswer>('GET', '/relay/overview')
+  const spells = answer.ok ? answer.body.pushes.refused : []
+  const count = spells.reduce((sum, { cause, count: more }) => sum + (UNAVAILABLE.includes(cause) ? more : 0), 0)
+  if (count === 0) return ''
+  const times = counted(count, 'more request was', 'more requests were')
+  return `In the last day ${times} answered with 503 and not kept: parcel-relay status says when, and whether they have come again.\n`
+}
+
+/** The causes of an answer 503. */
+const UNAVAILABLE = ['not_stored', 'overload']
+
+function refusedRowOf({ at, address, body, causes }: RefusalAnswer): readonly Cell[] {
+  const why = causes.map(({ explanation }) => explanation)
+  return [`${age(at)} ago`, address, body === null ? 'not read' : countText(body.bytes), why.length === 0 ? 'not known' : why.join(' ')]
+}
+
+function describeNone({ state, parcel }: { readonly state: string | undefined; readonly parcel: string | undefined }): string {
+  const about = parcel === undefined ? '' : ` about ${parcel}`
+  if (state !== undefined) return `No push${about} is ${state}.`
+  return parcel === undefined ? 'The inbox is empty.' : `The inbox holds no push${about}.`
+}
+
+async function show(ask: AskRelay, id: string, options: InboxOptions): Promise<void> {
+  const answer = await ask<PushAnswer>('GET', `/relay/inbox/${encodeURIComponent(id)}`)
+  if (!answer.ok) return fail(`${id}: ${describeProblem(answer)}`)
+  const { text, body } = answer.body
+  print(options, answer.body, `${describe(answer.body)}\n${shownBody(text ?? body ?? 'the body is no longer kept')}\n`)
+}
+
+async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json }: InboxOptions): Promise<void> {
+  if (ids.length === 0 && json !== true) process.stdout.write(`No push is ${state ?? 'named'}: there is nothing to reprocess.\n`)
+  let left = 0
+  const reprocess = async (id: string, at: number): Promise<StepEnd> => {
+    const answer = await ask<ReprocessedAnswer>('POST', `/relay/inbox/${encodeURIComponent(id)}/reprocess`)
+    if (!answer.ok) return { failure: `${id}: ${describeProblem(answer)}` }
+    const { outcome, reason } = answer.body
+    if (STILL_HELD.includes(outcome)) left += 1
+    const said = `${outcome}${reason === null ? '' : ` (${reasonText(reason)})`}`
+    const line = json === true ? JSON.stringify({ id, outcome, reason }) : `${id}: ${said}, ${at + 1} of ${ids.length}`
+    return { outcome: said, line }
+  }
+  await takeSteps(ids, reprocess, { step: 'reprocessing', unit: 'pushes', isForProgram: json === true, isSummed: true })
+  if (left > 0) fail(`${counted(left, 'push is', 'pushes are')} still not recorded.`)
+}
+
+/** The outcomes of reprocessing after which a push is still not recorded. */
+const STILL_HELD = ['quarantined', 'expired']
+
+async function idsIn(ask: AskRelay, selection: Parameters<typeof listPushes>[1]): Promise<readonly string[]> {
+  return (await listPushes(ask, selection)).map(({ id }) => id)
+}
+
+function rowOf(push: ListedPushAnswer): readonly Cell[] {
+  const { id, receivedAt, parcel, status, state, bodyBytes } = push
+  return [
+    id,
+    `${age(receivedAt)} ago`,
+    parcel.identifiers[0] ?? '',
+    status ?? '',
+    state === 'quarantined' ? { text: state, tone: 'warn' } : state,
+    reasonOf(push),
+    bodyBytes === null ? 'gone' : countText(bodyBytes),
+  ]
+}
+
+/** Says why a push is, or was, in quarantine, and what is wrong in its body; empty: it never was in quarantine. */
+function reasonOf({ reason, place }: ListedPushAnswer): string {
+  if (reason === null) return ''
+  const what = place === null ? '' : faultAt(place)
+  return what === '' ? reasonText(reason) : `${reasonText(reason)} (${what})`
+}
+
+/** Names what is wrong and, if a member is missing, the unknown members there. If the carrier has renamed the member, its new name is among them. */
+function faultAt({ member, found, missing, unknown }: NonNullable<ListedPushAnswer['place']>): string {
+  if (member === null) return found
+  if (!missing) return `${member}: ${found}`
+  const strange = unknown.length === 0 ? '' : `, and ${unknown.join(', ')} ${unknown.length === 1 ? 'is' : 'are'} unknown`
+  return `${member} is missing${strange}`
+}
+
+function describe(push: PushAnswer): string {
+  const [id, received, parcel, status, state, why] = rowOf(push).map((cell) => (typeof cell === 'string' ? cell : cell.text))
+  const words = [`push ${id}`, `received ${push.receivedAt} (${received})`, parcel, status, state, why]
+  return plain(words.filter((word) => word !== '').join('  '))
+}

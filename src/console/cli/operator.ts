@@ -1,0 +1,43 @@
+import { Command } from 'commander'
+import type { TestAnswer } from '../events/operator.routes.ts'
+import { addRelayOptions, type ClientOptions, openRelay, order } from './asking/ask-relay.ts'
+import { explainAttempt } from './endpoints/present-endpoint.ts'
+import { fail } from './exit-codes.ts'
+
+/** `operator`: commands about the address to which the relay posts operator events. */
+export function operatorCommand(): Command {
+  return new Command('operator')
+    .description('the address that operator events are posted to')
+    .addCommand(testCommand())
+    .addCommand(enableCommand())
+}
+
+function enableCommand(): Command {
+  const command = new Command('enable')
+    .description('enable operator.url after its answers have disabled it; events that wait are sent')
+    .action(async (options: ClientOptions) => {
+      const ask = await openRelay(options)
+      await order(ask, 'POST', '/relay/operator/enable')
+      if (options.json !== true) process.stdout.write('The address of operator events is enabled.\n')
+    })
+  return addRelayOptions(command)
+}
+
+function explain(answer: TestAnswer): string {
+  const { what, todo } = explainAttempt(answer, { url: 'operator.url', extent: 'all', endpoint: null })
+  return `${what} ${todo}`
+}
+
+function testCommand(): Command {
+  const command = new Command('test')
+    .description('send a test event to operator.url through a running relay, and say what it answered')
+    .action(async (options: ClientOptions) => {
+      const ask = await openRelay(options)
+      const body = await order<TestAnswer>(ask, 'POST', '/relay/operator/test')
+      if (options.json === true) process.stdout.write(`${JSON.stringify(body)}\n`)
+      const what = body.status === null ? (body.reason ?? 'no answer').replaceAll('_', ' ') : `status ${body.status}`
+      if (body.result !== 'accepted') return fail(`the test event was not accepted: ${what}. ${explain(body)}`)
+      if (options.json !== true) process.stdout.write(`The test event was accepted (${what}).\n`)
+    })
+  return addRelayOptions(command)
+}

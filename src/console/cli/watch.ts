@@ -1,0 +1,108 @@
+import { Command } from 'commander'
+import { counted, countText, spanText } from '../../core/domain/amounts.ts'
+import type { UpstreamAnswer } from '../../core/http/polling/upstream.routes.ts'
+import type { PageAnswer } from '../../core/http/server/answer-schemas.ts'
+import type { WatchListAnswer } from '../api/parcel-lists.routes.ts'
+import type { ListedParcelAnswer } from '../api/parcel-schemas.ts'
+import type { WatchedAnswer } from '../api/parcels.routes.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  openRelay,
+  print,
+  typedIdentifier,
+} from './asking/ask-relay.ts'
+import { sendList } from './asking/list-file.ts'
+import { noteBegan } from './endpoints/began-note.ts'
+import { EXIT, fail } from './exit-codes.ts'
+
+interface WatchOptions extends ClientOptions {
+  readonly file?: string
+  readonly column?: string
+}
+
+/** `watch`: makes a running relay poll parcels. */
+export function watchCommand(): Command {
+  const command = new Command('watch')
+    .description(
+      'poll the parcels named, or those listed in a file, from now on. An endpoint is sent everything that happened since it began, with backfill also what is older (docs/endpoints.md). A number that belongs to a parcel the relay knows is joined with it at its first poll, and no event is sent twice.',
+    )
+    .argument('[identifiers...]')
+    .option('--file <file>', 'NDJSON, or CSV if its name ends in .csv (see docs/api.md); reports bad lines by number')
+    .option('--column <column>', 'the column of a CSV file to read: its name, or its number from 1')
+    .action(async (identifiers: readonly string[], options: WatchOptions) => {
+      if ((identifiers.length === 0) === (options.file === undefined) || (options.column !== undefined && options.file === undefined)) {
+        process.stderr.write('watch: name parcels, or use --file; --column belongs to a file\n')
+        process.exitCode = EXIT.usage
+        return
+      }
+      const ask = await openRelay(options)
+      if (options.json !== true) process.stdout.write(await noteBegan(ask))
+      if (options.file === undefined) await watchNamed(ask, identifiers, options)
+      else await watchFile(ask, options.file, options)
+    })
+  return addRelayOptions(command)
+}
+
+async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json }: WatchOptions): Promise<void> {
+  for (const identifier of identifiers) {
+    const answer = await ask<WatchedAnswer>('PUT', `/relay/parcels/${typedIdentifier(identifier)}/watch`)
+    if (!answer.ok) fail(`${identifier}: ${describeProblem(answer)}`)
+    else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+    else process.stdout.write(`${answer.body.identifier}: watched${await describeWatched(ask, answer.body)}\n`)
+  }
+  if (json !== true) process.stdout.write(await notePause(ask))
+}
+
+/** Says whether the relay knew the number. A new number may belong to a parcel that the relay knows, but only its first poll shows that. */
+async function describeWatched(ask: AskRelay, { identifier, created }: WatchedAnswer): Promise<string> {
+  if (created) return ', new to the relay'
+  // Ask for a list, because it comes without the history. Its first parcel is the one with exactly this identifier.
+  const found = await ask<PageAnswer<'parcels', ListedParcelAnswer>>('GET', `/relay/parcels?query=${identifier}&limit=1`)
+  const identifiers = found.ok ? (found.body.parcels[0]?.identifiers ?? []) : []
+  const [other, ...more] = identifiers.filter((one) => one !== identifier)
+  if (other === undefined) return ''
+  return `, the parcel ${other}${more.length === 0 ? '' : ` and ${counted(more.length, 'more identifier', 'more identifiers')}`}`
+}
+
+/** Says that first polls wait because calls to the carrier pause; empty: they do not. */
+export async function notePause(ask: AskRelay): Promise<string> {
+  const upstream = await ask<UpstreamAnswer>('GET', '/relay/upstream')
+  if (!upstream.ok) return ''
+  const { credentials, refusal, breaker } = upstream.body
+  const [why, seconds] =
+    credentials === 'refused'
+      ? ['The carrier refuses our password', refusal?.retrySeconds ?? 0]
+      : [`The carrier has answered no question${breaker.since === null ? '' : ` since ${breaker.since}`}`, breaker.restSeconds]
+  if (credentials !== 'refused' && breaker.state === 'closed') return ''
+  const earliest = seconds === 0 ? '' : `, in ${spanText(seconds * 1000)} at the earliest`
+  return `${why}, so calls pause: the first polls are made when it answers again${earliest}.\n`
+}
+
+/** Pushes contain tracking ids, but lists contain tracking numbers. So all numbers of a list may be new although the relay knows their parcels. */
+const firstPollsOf = (pause: string): string =>
+  `A number counts as new until its first poll${pause === '' ? ', a minute or two from now' : ''}. The relay may know its parcel by another identifier already. After the poll, see all of them with: parcel-relay parcels NUMBER\n${pause}`
+
+async function watchFile(ask: AskRelay, file: string, options: WatchOptions): Promise<void> {
+  const total = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0 }
+  const errors: { readonly line: number; readonly reason: string }[] = []
+  await sendList({ file, column: options.column, step: 'watching' }, async ({ type, text, query, lines, lineOf }) => {
+    const answer = await ask<WatchListAnswer>('POST', `/relay/parcels/watch${query.length === 0 ? '' : `?${query.join('&')}`}`, {
+      type,
+      text,
+    })
+    if (!answer.ok) throw new Error(`after ${counted(total.lines, 'line', 'lines')}: ${describeProblem(answer)}`)
+    for (const name of ['watched', 'created', 'failed', 'erased'] as const) total[name] += answer.body[name]
+    errors.push(...answer.body.errors.map(({ line, reason }) => ({ line: lineOf(line), reason })))
+    total.lines += lines
+  })
+  const pause = options.json === true ? '' : await notePause(ask)
+  print(
+    options,
+    { ...total, errors },
+    `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.watched + total.failed, 'line', 'lines')}\n${total.created > 0 ? firstPollsOf(pause) : pause}`,
+  )
+  if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
+}

@@ -1,0 +1,173 @@
+import { z } from 'zod'
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathItemObject, type ZodOpenApiResponseObject } from 'zod-openapi'
+import { CAPABILITIES, type Capability } from '../../assembly/routes.ts'
+import { endpointPush, operatorPush, type PushedEvent } from '../../core/http/delivery/push-webhooks.ts'
+import { createProblemAnswers } from '../../core/http/server/problem-schemas.ts'
+import type { PathParameter, RouteAnswer, RouteRow } from '../../core/http/server/route.ts'
+
+const ABOUT = `The relay receives, polls, merges, serves and relays a carrier's parcel status.
+
+Two listeners: the public one, for the carrier, has \`/webhooks/status\` and \`/healthz\`; everything else is on the internal one. Lists take \`limit\` and
+\`cursor\`, which is the \`next\` of the previous page. Under /relay an unknown parameter is a 400 that names it. Errors are \`application/problem+json\` (RFC 9457).`
+
+const PUBLIC = { servers: [{ url: '.', description: 'The public listener' }] }
+
+/** Makes the document of the API (OpenAPI 3.1) from the table of routes. `npm run docs` calls it; a running relay does not. */
+function createApiDocument({ version }: { readonly version: string }) {
+  const respond = createProblemResponses()
+  const paths = new Map<string, ZodOpenApiPathItemObject>()
+  for (const capability of CAPABILITIES) {
+    for (const row of capability.routes) {
+      const path = row.path.replace(/:(\w+)/g, '{$1}')
+      paths.set(path, { ...paths.get(path), [row.method]: operationOf(row, capability, respond) })
+    }
+  }
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: { title: 'Parcel status relay', version, description: ABOUT, license: { name: 'MIT', identifier: 'MIT' } },
+      servers: [{ url: '.', description: 'The internal listener, from which this document came' }],
+      tags: CAPABILITIES.map(({ name, about }) => ({ name, description: about })),
+      paths: Object.fromEntries(paths),
+      webhooks: {
+        parcelEvent: { post: pushOperation('parcelEvent', endpointPush()) },
+        operatorEvent: { post: pushOperation('operatorEvent', operatorPush()) },
+      },
+      components: {
+        securitySchemes: {
+          token: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'From `POST /auth/token`. Its app has the scopes that the config gives it.',
+          },
+          signature: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'x-service-hmac-sha256',
+            description: 'The HMAC-SHA256 of the exact body, in Base64.',
+          },
+        },
+      },
+    },
+    { override: ({ jsonSchema }) => plain(jsonSchema) },
+  )
+}
+
+/** Removes what tells a reader nothing: limits that all whole numbers in JSON have, and a pattern if there is a format. */
+function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown; pattern?: unknown }): void {
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
+  if (schema.format !== undefined) delete schema.pattern
+}
+
+type Responses = readonly (readonly [status: string, response: ZodOpenApiResponseObject])[]
+
+/** Makes one response for each problem. All routes share it, so that the document has it only once. */
+function createProblemResponses(): (row: RouteRow) => Responses {
+  const problemsOf = createProblemAnswers()
+  const made = new Map<string, ZodOpenApiResponseObject>()
+  return (row) =>
+    problemsOf(row).map(({ id, status, ...answer }) => {
+      const response = made.get(id) ?? { ...responseOf(answer), id }
+      made.set(id, response)
+      return [String(status), response]
+    })
+}
+
+function operationOf(row: RouteRow, { name }: Capability, problemResponses: (row: RouteRow) => Responses): ZodOpenApiOperationObject {
+  const { method, path, summary, description, scope, listener, body } = row
+  const answers = Object.entries(row.answers()).map(([status, answer]) => [status, responseOf(answer)] as const)
+  return {
+    operationId: operationIdOf(row),
+    tags: [name],
+    summary,
+    ...(description === '' ? {} : { description }),
+    security: scope === null ? (path.startsWith('/webhooks') ? [{ signature: [] }] : []) : [{ token: [scope] }],
+    ...(listener === 'public' ? PUBLIC : {}),
+    requestParams: { path: pathParameters(row), query: queryParameters(row) },
+    ...(body === null || method === 'get' ? {} : { requestBody: bodyOf(body) }),
+    responses: Object.fromEntries([...problemResponses(row), ...answers]),
+  }
+}
+
+function bodyOf({ optional, content }: NonNullable<RouteRow['body']>) {
+  const media = Object.entries(content).map(([type, { schema, example }]) => [type, { schema: schema(), example }] as const)
+  return { required: optional !== true, content: Object.fromEntries(media) }
+}
+
+/** Returns the id of an operation: `get /relay/parcels/:identifier` has the id `getRelayParcelsIdentifier`. */
+function operationIdOf({ method, path }: RouteRow): string {
+  return method + path.replace(/\W+(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function responseOf({ description, headers, content }: RouteAnswer): ZodOpenApiResponseObject {
+  const media = Object.entries(content ?? {}).map(([type, schema]) => [type, { schema }] as const)
+  return {
+    description,
+    ...(headers === undefined ? {} : { headers }),
+    ...(media.length === 0 ? {} : { content: Object.fromEntries(media) }),
+  }
+}
+
+function pathParameters({ params, example }: RouteRow): z.ZodObject {
+  const examples = new Map<string, string>(Object.entries(example.path))
+  const described = Object.entries<PathParameter>(params).map(([name, { schema, description }]) => [
+    name,
+    schema()
+      .describe(description)
+      .meta({ param: { example: examples.get(name) } }),
+  ])
+  return z.object(Object.fromEntries(described))
+}
+
+function exampleOf(given: string): string | number | boolean {
+  if (given === 'true' || given === 'false') return given === 'true'
+  return /^\d+$/.test(given) ? Number(given) : given
+}
+
+function queryParameters({ query, example }: RouteRow): z.ZodObject {
+  const examples = new URLSearchParams(example.query)
+  const described = Object.entries<z.core.$ZodType>(query.shape).map(([name, schema]) => {
+    const given = examples.get(name)
+    return [name, given === null ? givenOrNot(schema) : givenOrNot(schema).meta({ param: { example: exampleOf(given) } })]
+  })
+  return z.object(Object.fromEntries(described))
+}
+
+/** Removes null from the schema of a parameter. Null stands for a missing parameter, so nobody can send it. */
+function givenOrNot(schema: z.core.$ZodType): z.ZodType {
+  const whole = asSchema(schema)
+  if (!(whole instanceof z.ZodDefault) || whole.def.defaultValue !== null) return whole
+  const inner = asSchema(whole.unwrap())
+  const value = inner instanceof z.ZodNullable ? asSchema(inner.unwrap()) : inner
+  const { description } = whole
+  return description === undefined ? value.optional() : value.optional().describe(description)
+}
+
+function asSchema(schema: z.core.$ZodType): z.ZodType {
+  if (schema instanceof z.ZodType) return schema
+  throw new TypeError('a schema of zod/mini')
+}
+
+/** Describes a request that the relay posts, and how the relay treats the answers. */
+function pushOperation(id: string, { summary, description, headers, body, example }: PushedEvent): ZodOpenApiOperationObject {
+  return {
+    operationId: id,
+    tags: ['delivery'],
+    summary,
+    description,
+    requestParams: { header: headers },
+    requestBody: { required: true, content: { 'application/json': { schema: body, example } } },
+    responses: {
+      '2XX': { description: 'The event is accepted, even if the body of the answer breaks off' },
+      '410': { description: 'The endpoint wants no more events, so it is disabled' },
+      default: {
+        description: 'The event is retried on the schedule, as it is without an answer. A `Retry-After` with 429 or 503 is obeyed',
+      },
+    },
+  }
+}
+
+export function presentApiDocument(options: { readonly version: string }): string {
+  return `${JSON.stringify(createApiDocument(options), null, 2)}\n`
+}

@@ -1,0 +1,126 @@
+import type { Job } from '../../core/domain/admin/job.ts'
+import type { OperatorAction } from '../../core/domain/admin/operator-action.ts'
+import type { OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
+import { notStoredSince } from '../../core/domain/ingest/refused-pushes.ts'
+import { recordOperatorEvent } from '../../core/flow/operator-events.tx.ts'
+import { findTombstones } from '../../core/flow/tombstones.tx.ts'
+import type { WriteSide } from '../../core/flow/write-side.ts'
+import { endSession } from '../../core/store/admin/ended-sessions.ts'
+import { addAction } from '../../core/store/admin/operator-actions.ts'
+import { addTallies, noteFlush } from '../../core/store/admin/tallies.ts'
+import { beginTrouble, endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../core/store/admin/troubles.ts'
+import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
+import { listNewestPushes } from '../../core/store/ingest/inbox-lists.ts'
+import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
+import { ERASED_WORD } from '../../upkeep/erasure/erasure.rules.ts'
+import { takeEndedJobs } from '../../upkeep/jobs/jobs.rows.ts'
+import { listRefused } from '../../upkeep/refusals/refused-pushes.rows.ts'
+import { NEWEST_PUSHES, NOT_UNDERSTOOD, QUARANTINE_SUBJECTS, TOLD_SUBJECTS, tellQuarantined, tellUnderstood } from '../problems/trouble.ts'
+
+export type TellOperators = Pick<
+  WriteSide,
+  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'endSession' | 'recordAction' | 'addTallies'
+>
+
+/** One transaction reads at most this many counts of quarantined pushes. */
+const TOLD_AT_ONCE = 500
+
+/**
+ * Creates the verbs that notify operators, and that record what operators have ordered. Operators are notified once of each change of state: in
+ * the transaction that stores the change, or in a later one that finds the change unreported.
+ */
+export function createTellOperators(store: Transactions, tombstoneKey: () => Uint8Array | null): TellOperators {
+  return {
+    recordOperatorEvent: (event, nowMs, { action, isPosted } = {}) =>
+      store.transaction(async (tx) => {
+        await recordOperatorEvent(tx, event, nowMs, isPosted)
+        if (action !== undefined) addAction(tx, action)
+      }),
+
+    beginTrouble: ({ subject, event, nowMs, ofRole, isPosted }) =>
+      store.transaction(
+        async (tx) => {
+          // The end tells the same time as the beginning, even if operators were told of it later.
+          const hasBegun = await beginTrouble(tx, subject, 'since' in event ? Date.parse(event.since) : nowMs)
+          if (hasBegun) await recordOperatorEvent(tx, event, nowMs, isPosted)
+          return hasBegun
+        },
+        ofRole === undefined ? {} : { ofRole },
+      ),
+
+    endTrouble: ({ subject, event, nowMs, ofRole }) =>
+      store.transaction(
+        async (tx) => {
+          const sinceMs = await endTrouble(tx, subject)
+          if (sinceMs === null) return false
+          const since = new Date(sinceMs).toISOString()
+          const told: OperatorEvent =
+            event.event === 'disk_usable'
+              ? { ...event, since, refused: notStoredSince(await listRefused(tx), sinceMs) }
+              : { ...event, since }
+          await recordOperatorEvent(tx, told, nowMs)
+          return true
+        },
+        ofRole === undefined ? {} : { ofRole },
+      ),
+
+    tellOperators: ({ nowMs }) =>
+      store.transaction(
+        async (tx) => {
+          const ended = (await takeEndedJobs(tx)).filter(isTold)
+          for (const job of ended) await recordOperatorEvent(tx, endOf(job), job.endedAtMs ?? nowMs)
+          return ended.length + (await tellOfQuarantine(tx, nowMs))
+        },
+        { ofRole: 'janitor' },
+      ),
+
+    endSession: (ended) => store.transaction((tx) => endSession(tx, ended)),
+    recordAction: (action) => store.transaction(async (tx) => addAction(tx, await unlessErased(tx, action, tombstoneKey()))),
+
+    addTallies: (flush) =>
+      store.transaction(async (tx) => {
+        if (await noteFlush(tx, flush)) addTallies(tx, flush.additions)
+      }),
+  }
+}
+
+async function tellOfQuarantine(tx: WriteTx, nowMs: number): Promise<number> {
+  const counts = await takeQuarantineCounts(tx, TOLD_AT_ONCE)
+  const known = { troubles: await listTroubles(tx, QUARANTINE_SUBJECTS), told: await listTroubles(tx, TOLD_SUBJECTS) }
+  const { events, kept, over } = tellQuarantined(known, counts, nowMs)
+  for (const trouble of kept) await saveTrouble(tx, trouble)
+  for (const subject of over) await endTrouble(tx, subject)
+  for (const event of events) await recordOperatorEvent(tx, event, nowMs)
+  return events.length + (await tellWhetherUnderstood(tx, counts.length > 0, nowMs))
+}
+
+/** Notifies operators if no push is understood any more, or if pushes are understood again. Returns the number of events. */
+async function tellWhetherUnderstood(tx: WriteTx, hasQuarantined: boolean, nowMs: number): Promise<number> {
+  const [known] = await listTroubles(tx, NOT_UNDERSTOOD)
+  if (known === undefined && !hasQuarantined) return 0
+  const event = tellUnderstood(known, await listNewestPushes(tx, NEWEST_PUSHES))
+  if (event === null) return 0
+  if (event.event === 'pushes_understood') await endTrouble(tx, NOT_UNDERSTOOD)
+  else await saveTrouble(tx, { subject: NOT_UNDERSTOOD, sinceMs: 'since' in event ? Date.parse(event.since) : nowMs, count: 0 })
+  await recordOperatorEvent(tx, event, nowMs)
+  return 1
+}
+
+/**
+ * Whether operators are notified that a job has ended. A backup is daily work, and its failure has an event of its own, so operators are
+ * notified only of a cancelled backup.
+ */
+function isTold({ task, state }: Job): boolean {
+  return task.kind !== 'backup' || state === 'cancelled'
+}
+
+function endOf({ jobId, task, state, done, failure }: Job): OperatorEvent {
+  return { event: 'job_ended', job: { id: String(jobId), kind: task.kind }, state, done, failure }
+}
+
+/** An order about a parcel may end after the parcel was erased, perhaps by another identifier. Then it does not name the parcel. */
+async function unlessErased(tx: WriteTx, action: OperatorAction, key: Uint8Array | null): Promise<OperatorAction> {
+  const { target } = action
+  if (target?.kind !== 'parcel' || key === null || (await lookUpIdentifiers(tx, [target.id])).length > 0) return action
+  return (await findTombstones(tx, key, [target.id])).size === 0 ? action : { ...action, target: { ...target, id: ERASED_WORD } }
+}

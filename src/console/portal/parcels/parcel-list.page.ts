@@ -1,0 +1,163 @@
+import type { FilteredCount, InspectedIdentifier } from '../../../core/domain/admin/parcel-list.ts'
+import { counted, countText } from '../../../core/domain/amounts.ts'
+import { DOCUMENTED_STATUSES } from '../../../core/domain/history/observation.ts'
+import type { ParcelState } from '../../../core/domain/history/parcel-state.ts'
+import { type AwaitedParcel, COUNTED_MAX } from '../../../core/flow/admin/parcels/parcel-queries.ts'
+import { link, withQuery } from '../addresses.ts'
+import { html, type Markup, markup, type Part } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { Visit } from '../page-route.ts'
+import { actionButton, headline, stateMark, table } from '../parts.ts'
+import { relativeTime, timeInTable } from '../times.ts'
+import { type WatchSaid, watchForm } from './watch-form.ts'
+
+type Stopped = NonNullable<ParcelState['stopped']>
+
+interface ParcelFilters {
+  readonly text: string
+  readonly status: string
+  readonly stopped: Stopped | null
+}
+
+interface ParcelListing {
+  readonly filters: ParcelFilters
+  /** Null: no identifier can begin with the text that was searched for. */
+  readonly found: { readonly parcels: readonly AwaitedParcel[]; readonly next: string | null; readonly counted: FilteredCount } | null
+  readonly said: WatchSaid
+}
+
+/** Why the relay no longer asks the carrier about a parcel, in words that follow "ended: ". */
+export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
+  delivered: 'delivered',
+  stale: 'no news for a long time',
+  unknown: 'the carrier does not know it',
+  unwatched: 'somebody stopped them',
+}
+
+const IDENTIFIER = /^[A-Z0-9]{4,40}$/
+
+/** Makes the page that lists all parcels, or those that match the filters. By default, they are sorted by their next check. */
+export function parcelListPage(visit: Visit, { filters, found, said }: ParcelListing): string {
+  const { person, to } = visit
+  const { text, status, stopped } = filters
+  const parcels = found?.parcels ?? []
+  const next = found?.next ?? null
+  const main = html`${headline({ title: 'Parcels', lead: leadOf(found, filters) })}
+${searchForm(visit, filters)}
+${parcels.length === 0 ? nothingFound(visit, filters) : rowsOf(visit, parcels)}
+${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { query: text, status, stopped, cursor: next }), 'Next page')}</p>`}
+${person.scope === 'admin' ? watchForm(visit, said, parcels.length === 0 && !isFiltered(filters)) : null}`
+  return renderPage(visit, { title: 'Parcels', section: 'parcels', person, main })
+}
+
+function isFiltered({ text, status, stopped }: ParcelFilters): boolean {
+  return text !== '' || status !== '' || stopped !== null
+}
+
+/** Says what the list shows, how many there are, and in which order. */
+function leadOf(found: ParcelListing['found'], filters: ParcelFilters): string {
+  const here = found?.parcels.length ?? 0
+  if (found !== null && here > 0) {
+    const { status, stopped, text } = filters
+    const what = [
+      text === '' ? '' : ` with an identifier that begins with ${text}`,
+      status === '' ? '' : ` with the latest status ${status}`,
+      stopped === null ? '' : ` whose checks have ended (${STOPPED_BECAUSE[stopped]})`,
+    ].join('')
+    const order =
+      text !== ''
+        ? 'sorted by identifier'
+        : stopped !== null
+          ? 'the ones known longest first'
+          : 'the next check first, those without checks last'
+    return `${amountOf(found.counted)}${what}, ${order}. ${countText(here)} on this page.`
+  }
+  if (found?.counted.more === true || (found?.next ?? null) !== null) return 'None on this page; there may be more on the next.'
+  if (filters.text !== '') return `No parcel is known by ${filters.text}.`
+  return isFiltered(filters) ? 'No parcel matches the filters.' : 'None yet.'
+}
+
+function amountOf({ count, more }: FilteredCount): string {
+  if (!more) return counted(count, 'parcel', 'parcels')
+  if (count === COUNTED_MAX) return `More than ${countText(count)} parcels`
+  return `At least ${counted(count, 'parcel', 'parcels')} (only ${countText(COUNTED_MAX)} were looked at)`
+}
+
+function nothingFound({ to, person }: Visit, filters: ParcelFilters): Markup {
+  const identifier = filters.text.toUpperCase()
+  if (person.scope === 'admin' && IDENTIFIER.test(identifier)) {
+    return html`<div class="empty"><h2>The relay does not know this parcel</h2>
+<p>If the number is right, the carrier may know it. Asking costs a call for each language, and the parcel is watched from then on.</p>
+${actionButton(to`/parcels/${identifier}/ask`, `Ask the carrier about ${identifier}`, 'main')}
+<p class="dim">A push names only tracking ids. Until a poll brings the tracking number, search for the tracking id.</p></div>`
+  }
+  if (isFiltered(filters)) return html`<div class="empty"><h2>Nothing found</h2><p>${link(to`/parcels`, 'Show all parcels')}</p></div>`
+  return html`<div class="empty"><h2>Parcels come by themselves</h2><p>Each push brings its parcel, and so does each app that asks for one. For parcels that are already on their way, enter a list.</p></div>`
+}
+
+function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Markup {
+  const chosen = (isChosen: boolean) => (isChosen ? markup(' selected') : null)
+  const statuses = [...new Set([...DOCUMENTED_STATUSES, ...(status === '' ? [] : [status])])]
+  return html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels">
+<div><label for="q">Tracking number or tracking id, or how it begins</label><input id="q" name="query" type="search" value="${text}" spellcheck="false" autocomplete="off" autocapitalize="characters"></div>
+<div><label for="s">Latest status</label><select id="s" name="status"><option value="">any</option>${statuses.map((one) => html`<option value="${one}"${chosen(one === status)}>${one}</option>`)}</select></div>
+<div><label for="w">Checks</label><select id="w" name="stopped"><option value="">any: next check first</option>${Object.entries(
+    STOPPED_BECAUSE,
+  ).map(([reason, because]) => html`<option value="${reason}"${chosen(reason === stopped)}>ended: ${because}</option>`)}</select></div>
+<div><button class="btn" type="submit">Show</button></div>
+</form>`
+}
+
+function rowsOf({ to, nowMs }: Visit, parcels: readonly AwaitedParcel[]): Markup {
+  const linkTo = (value: string) => link(to`/parcels/${value}`, value, markup(' class="id"'))
+  return table({
+    label: 'Parcels',
+    columns: [
+      { title: 'Parcel' },
+      { title: 'Latest status' },
+      { title: 'Happened', isTime: true },
+      { title: 'Entries', isNumber: true },
+      { title: 'Carrier last told' },
+      { title: 'Next check' },
+    ],
+    rows: parcels.map((parcel) => {
+      const { state, identifiers } = parcel
+      return [
+        nameOf(linkTo, identifiers),
+        state.latest === null ? stateMark('none', 'nothing known') : state.latest.status,
+        state.latest === null ? null : timeInTable(state.latest.atMs, nowMs),
+        state.entryCount,
+        state.lastSeenAtMs === null ? 'never' : relativeTime(state.lastSeenAtMs, nowMs),
+        nextCheck(parcel, nowMs),
+      ]
+    }),
+  })
+}
+
+/** Returns the identifier that pages show as a parcel's name: its tracking number or, until that is known, its first tracking id. */
+export function mainIdentifier(identifiers: readonly InspectedIdentifier[]): string {
+  return (identifiers.find(({ isTrackingId }) => !isTrackingId) ?? identifiers[0])?.value ?? ''
+}
+
+function nameOf(linkTo: (value: string) => Markup, identifiers: readonly InspectedIdentifier[]): Part {
+  const name = mainIdentifier(identifiers)
+  const others = identifiers.filter(({ value }) => value !== name)
+  const [first] = others
+  const hasNumber = identifiers.some(({ isTrackingId }) => !isTrackingId)
+  return html`${linkTo(name)}${first === undefined ? null : html`<small class="id">${first.value}</small>`}${
+    others.length > 1 ? html`<small>and ${others.length - 1} more</small>` : null
+  }${hasNumber ? null : html`<small>tracking number not known yet</small>`}`
+}
+
+/** Says when the next check is due. A check whose time has come is "due now": it may have to wait for other checks. */
+export function dueText(atMs: number, nowMs: number, { waitsForCarrier }: Pick<AwaitedParcel, 'waitsForCarrier'>): Part {
+  if (!waitsForCarrier) return atMs <= nowMs ? 'due now' : relativeTime(atMs, nowMs)
+  return html`when the carrier answers again${atMs <= nowMs ? null : html`, ${relativeTime(atMs, nowMs)} at the earliest`}`
+}
+
+function nextCheck(parcel: AwaitedParcel, nowMs: number): Part {
+  const { nextPollAtMs, stopped, failures } = parcel.state
+  if (nextPollAtMs !== null)
+    return html`${dueText(nextPollAtMs, nowMs, parcel)}${failures === 0 ? null : html`<small>after ${counted(failures, 'failed check', 'failed checks')}</small>`}`
+  return stopped === null ? 'none' : html`ended<small>${STOPPED_BECAUSE[stopped]}</small>`
+}

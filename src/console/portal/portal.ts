@@ -1,0 +1,133 @@
+import Router from '@koa/router'
+import type { Context, Middleware } from 'koa'
+import type { Log } from '../../core/flow/ports.ts'
+import type { AddressOf } from '../../core/http/server/client-address.ts'
+import { noSuchAddress } from '../../core/http/server/errors.ts'
+import type { CountFailure, VisitorOf } from '../../core/http/server/failures.ts'
+import type { WithParams } from '../../core/http/server/present.ts'
+import type { UseCases } from '../../core/http/use-cases.ts'
+import { backupPages } from '../../upkeep/backups/backups.page.ts'
+import { checkPages } from '../../upkeep/check/check.page.ts'
+import { jobPages } from '../../upkeep/jobs/jobs.page.ts'
+import { retentionPages } from '../../upkeep/retention/retention.page.ts'
+import { createAddresses, withQuery } from './addresses.ts'
+import { auditPages } from './audit/audit.page.ts'
+import { carrierPage } from './carrier/carrier.page.ts'
+import { deliveryPages } from './deliveries/delivery.pages.ts'
+import type { FormIds } from './form-ids.ts'
+import type { GiveOnce } from './give-once.ts'
+import { inboxPages } from './inbox/inbox.pages.ts'
+import type { View } from './layout.ts'
+import { addLive } from './live/live.routes.ts'
+import type { LiveStreams } from './live/live-streams.ts'
+import { addLogin } from './login/login.routes.ts'
+import { overviewPage } from './overview/overview.page.ts'
+import type { PageAnswer, PageRoute } from './page-route.ts'
+import { createPageTable, type PageTable } from './page-table.ts'
+import { parcelPages } from './parcels/parcel.pages.ts'
+import { presentAsset } from './present-page.ts'
+import { reloadPages } from './reload/reload.page.ts'
+import { createServePage, pageMeant } from './serve-page.ts'
+import type { SessionSettings, Sessions } from './session.ts'
+import { type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
+import { webhookPages } from './webhooks/webhook.pages.ts'
+
+export interface PortalSettings extends SessionSettings {
+  readonly enabled: boolean
+  /** The origin of `portal.publicUrl`; null: none is configured. */
+  readonly publicOrigin: string | null
+}
+
+export interface PortalOptions extends UseCases, SettingsPagesOptions {
+  readonly live: LiveStreams
+  readonly settings: () => PortalSettings
+  readonly sessions: Sessions
+  readonly formIds: FormIds
+  readonly giveOnce: GiveOnce<PageAnswer>
+  readonly visitorOf: VisitorOf
+  readonly countFailure: CountFailure
+  readonly addressOf: AddressOf
+  /** Null: there is no such file. */
+  readonly readAsset: (name: string) => Buffer | null
+  readonly version: string
+  readonly log: Log
+}
+
+export interface Portal {
+  readonly routes: ReturnType<Router['routes']>
+  /** Runs after all routes. Answers browsers with a page about an address that has none. */
+  readonly lost: Middleware
+}
+
+/** Creates the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
+export function createPortal(options: PortalOptions): Portal {
+  const { settings, overview, clock } = options
+  const router = new Router({ strict: true, sensitive: true })
+  router.use(async (ctx, next) => {
+    // The manual is served even without the portal, and needs the style sheet.
+    if (!settings().enabled && !ctx.path.startsWith('/assets/')) throw noSuchAddress()
+    await next()
+  })
+  const viewOf = (ctx: Context): View => ({
+    to: createAddresses(settings().prefix),
+    nowMs: clock.now(),
+    host: ctx.get('Host'),
+    version: options.version,
+    publicOrigin: settings().publicOrigin,
+    marks: {},
+    isLive: false,
+  })
+
+  const overviews: readonly PageRoute[] = [
+    { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
+    { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
+  ]
+  const pages = [
+    parcelPages,
+    webhookPages,
+    deliveryPages,
+    inboxPages,
+    jobPages,
+    backupPages,
+    retentionPages,
+    settingsPages,
+    auditPages,
+    checkPages,
+    reloadPages,
+  ].flatMap((pagesOf) => pagesOf(options))
+  const routes = [...overviews, ...pages]
+  const table = createPageTable(routes)
+  const servePage = createServePage(options, table, viewOf)
+  for (const route of routes)
+    router[route.method](route.path, (ctx: WithParams) => servePage.serve(ctx, route, (name) => ctx.params[name] ?? ''))
+
+  addLogin(router, { ...options, servePage, pages: table }, viewOf)
+  addLive(router, options)
+  router.get('/assets/:name', (ctx) => presentAsset(ctx, ctx.params.name ?? '', options.readAsset(ctx.params.name ?? '')))
+  // Keep these routes last: they answer what no other page does.
+  const sections = routes.map(({ path }) => /^\/[a-z]+/.exec(path)?.[0]).filter((section) => section !== undefined)
+  for (const section of new Set(sections))
+    router.get(new RegExp(`^${section}(?:/.*)?$`), (ctx) => servePage.serve(ctx, lost(table, ctx), () => ''))
+  return {
+    routes: router.routes(),
+    async lost(ctx, next) {
+      const isAsked = settings().enabled && ['GET', 'HEAD'].includes(ctx.method) && ctx.accepts('json', 'html') === 'html'
+      if (isAsked) await servePage.serve(ctx, lost(table, ctx), () => '')
+      else await next()
+    },
+  }
+}
+
+/** Leads from the address of a form, or one with a slash at its end, to the page that is meant. Any other address has a page that says so. */
+function lost(table: PageTable, { path, querystring }: Context): PageRoute {
+  return {
+    method: 'get',
+    path: '/',
+    scope: 'status',
+    async answer({ to }) {
+      const meant = pageMeant(table, path)
+      if (meant === null) throw noSuchAddress()
+      return { goTo: withQuery({ path: to`/`.path.replace(/\/$/, '') + meant.path }, Object.fromEntries(new URLSearchParams(querystring))) }
+    },
+  }
+}

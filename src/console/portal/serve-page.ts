@@ -1,0 +1,192 @@
+import type { Context } from 'koa'
+import type { Actor, SentForm } from '../../core/domain/admin/operator-action.ts'
+import { counted, countText } from '../../core/domain/amounts.ts'
+import { conditionOf } from '../../core/domain/delivery/endpoint-state.ts'
+import { AppError } from '../../core/domain/errors.ts'
+import { pushStanding } from '../../core/domain/polling/push-standing.ts'
+import type { Log } from '../../core/flow/ports.ts'
+import type { AddressOf } from '../../core/http/server/client-address.ts'
+import { proveConnection } from '../../core/http/server/connection-slots.ts'
+import { EdgeError, noSuchAddress, statusOf } from '../../core/http/server/errors.ts'
+import type { Overview } from '../overview/overview.ts'
+import { type Glance, isInTrouble, isWarning, MANY_QUARANTINED, problemsOf } from '../problems/verdict.ts'
+import { fillForm } from './fill-form.ts'
+import { type Form, type FormField, NO_FORM, readForm } from './form.ts'
+import type { FormIds } from './form-ids.ts'
+import type { GiveOnce } from './give-once.ts'
+import { html, type Markup } from './html.ts'
+import type { Marks, View } from './layout.ts'
+import { keptOf } from './login/kept-request.ts'
+import { loginPage } from './login/login.page.ts'
+import type { PageAnswer, PageRoute, Visit } from './page-route.ts'
+import type { FoundPage, PageTable } from './page-table.ts'
+import { present } from './present-page.ts'
+import { problemPage } from './problem-pages.ts'
+import { refuseOtherSites } from './same-site.ts'
+import type { Person, SessionSettings, Sessions } from './session.ts'
+import { type FieldErrors, fieldErrors } from './webhooks/webhook-form.ts'
+import { sentenceOnPage } from './words.ts'
+
+export interface ServePageOptions {
+  readonly settings: () => SessionSettings & { readonly publicOrigin: string | null }
+  readonly sessions: Pick<Sessions, 'personOf'>
+  readonly formIds: FormIds
+  readonly giveOnce: GiveOnce<PageAnswer>
+  readonly overview: Pick<Overview, 'glance'>
+  readonly addressOf: AddressOf
+  readonly log: Log
+}
+
+export interface ServePage {
+  /** Answers a request for a page, or a form. */
+  serve(ctx: Context, route: PageRoute, param: (name: string) => string): Promise<void>
+  /** Shows the page of a form with the fields that were sent to `path`. The form is not carried out. */
+  showFilled(ctx: Context, person: Person, filled: Filled): Promise<PageAnswer>
+}
+
+export interface Filled {
+  /** The path of the form, below the prefix. */
+  readonly path: string
+  readonly fields: readonly FormField[]
+  readonly note: Markup
+  readonly errors: FieldErrors
+}
+
+/** The header of requests by which an open page updates itself. They do not renew the session, or an open page would keep a person logged in. */
+const LIVE_HEADER = 'Parcel-Relay-Live'
+
+/** Serves pages to people who are logged in. To others it shows the login, at the address that they have asked for. */
+export function createServePage(options: ServePageOptions, pages: PageTable, viewOf: (ctx: Context) => View): ServePage {
+  const { settings, sessions, formIds, giveOnce, overview, log } = options
+
+  async function visitOf(ctx: Context, person: Person, param: (name: string) => string): Promise<Visit> {
+    const parameters = new URLSearchParams(ctx.method === 'POST' ? '' : ctx.querystring)
+    return {
+      ...viewOf(ctx),
+      marks: marksOf(await overview.glance()),
+      isLive: ctx.method !== 'POST',
+      person,
+      by: actorOf(person, options.addressOf(ctx.req)),
+      ctx,
+      form: NO_FORM,
+      param,
+      query: (name) => parameters.get(name) ?? '',
+    }
+  }
+
+  async function answer(ctx: Context, route: PageRoute, visit: Visit, form: Form): Promise<PageAnswer> {
+    const path = settings().prefix + ctx.path
+    const sent = await formIds.read(form, visit.person, path)
+    const full = { ...visit, form, by: { ...visit.by, ...(sent === null ? {} : { form: sent }) } }
+    return sent === null ? await route.answer(full) : await answerOnce(giveOnce, { sent, route, visit: full, path })
+  }
+
+  /** Shows the page of a form again, with what was typed and what is wrong with it. Null: the mistake is not about the form. */
+  async function showMistake(ctx: Context, visit: Visit, form: Form, error: unknown): Promise<PageAnswer | null> {
+    const isMistake = (error instanceof AppError || error instanceof EdgeError) && statusOf(error) < 500 && statusOf(error) !== 403
+    if (!isMistake || ctx.method !== 'POST') return null
+    const errors = fieldErrors(error) ?? {}
+    const said = Object.values(errors)
+    const note = html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${sentenceOnPage(said.length === 0 ? error.message : said.join(' '), visit.nowMs)}</div>`
+    const filled = { path: ctx.path, fields: form.entries(), note, errors }
+    const shown = await filledPage(visit, filled).catch(() => null)
+    return shown === null || !('page' in shown) ? null : { page: shown.page, status: statusOf(error) }
+  }
+
+  async function filledPage(visit: Visit, { path, fields, note, errors }: Filled): Promise<PageAnswer> {
+    const found = pages.pageOfForm(path) ?? nothing()
+    if (found.route.scope === 'admin') refuseReaders(visit.person)
+    const shown = await found.route.answer({ ...visit, param: found.param })
+    if (!('page' in shown)) return shown
+    return { page: fillForm(shown.page, { path: settings().prefix + path, fields, note, errors }) }
+  }
+
+  const withIds = (shown: PageAnswer, person: Person): PageAnswer =>
+    'page' in shown ? { ...shown, page: formIds.addTo(shown.page, person) } : shown
+
+  return {
+    async serve(ctx, route, param) {
+      const view = viewOf(ctx)
+      let person: Person | null = null
+      try {
+        if (route.method === 'post') refuseOtherSites(ctx, settings().publicOrigin)
+        person = await sessions.personOf(ctx, ctx.get(LIVE_HEADER) === '')
+        if (person === null) return present(ctx, { page: loginPage(view, { asked: await keptOf(ctx, route) }), status: 401 })
+        proveConnection(ctx.req)
+        if (route.scope === 'admin') refuseReaders(person)
+        const visit = await visitOf(ctx, person, param)
+        let form = NO_FORM
+        try {
+          if (route.method === 'post') form = await readForm(ctx, route)
+          present(ctx, withIds(await answer(ctx, route, visit, form), person))
+        } catch (error) {
+          const mistake = await showMistake(ctx, visit, form, error)
+          if (mistake === null) throw error
+          present(ctx, withIds(mistake, person))
+        }
+      } catch (error) {
+        present(ctx, problemPage(error, { view, person, ctx, log }))
+      }
+    },
+    showFilled: async (ctx, person, filled) => withIds(await filledPage(await visitOf(ctx, person, () => ''), filled), person),
+  }
+}
+
+/** Finds the page that somebody means who opens the address of a form, or one with a slash at its end, as a link. */
+export function pageMeant({ find, pageOfForm }: PageTable, path: string): FoundPage | null {
+  return find('post', path) === null ? find('get', path.replace(/\/+$/, '')) : pageOfForm(path)
+}
+
+function refuseReaders({ scope, name }: Person): void {
+  if (scope !== 'admin') throw new AppError('forbidden', `This needs the scope admin, which ${name} does not have.`)
+}
+
+function nothing(): never {
+  throw noSuchAddress()
+}
+
+function actorOf({ name, isFromProxy }: Person, address: string): Actor {
+  return { kind: isFromProxy ? 'person' : 'app', name, address }
+}
+
+/** Answers a form. If it was sent before, its order is not carried out again. `path`: the address of the form. */
+async function answerOnce(
+  giveOnce: GiveOnce<PageAnswer>,
+  { sent, route, visit, path }: { readonly sent: SentForm; readonly route: PageRoute; readonly visit: Visit; readonly path: string },
+): Promise<PageAnswer> {
+  const { again = async () => ({ goTo: { path: path.replace(/\/[^/]+$/, '') } }) } = route
+  return await giveOnce(sent, {
+    give: () => route.answer(visit),
+    again: (former) => again(visit, former),
+    isRefused: (answer) => 'page' in answer && (answer.status ?? 200) >= 400,
+  })
+}
+
+/** Returns the words that the side bar shows next to each section with a problem, such as "2 problems". */
+export function marksOf(glance: Glance): Marks {
+  const { endpoints, counts, carrier, pushes } = glance
+  const problems = problemsOf(glance)
+  const isBad = problems.some((problem) => !isWarning(problem))
+  const failing = endpoints.filter((state) => conditionOf(state) === 'failing').length
+  const stopped = endpoints.filter((state) => isInTrouble(state)).length - failing
+  return {
+    ...(problems.length === 0 ? {} : { overview: [isBad ? 'bad' : 'warn', counted(problems.length, 'problem', 'problems')] }),
+    ...(failing > 0
+      ? { webhooks: ['bad', `${countText(failing)} failing`] }
+      : stopped > 0
+        ? { webhooks: ['bad', `${countText(stopped)} disabled`] }
+        : {}),
+    ...(counts.quarantined === 0
+      ? {}
+      : { inbox: [counts.quarantined < MANY_QUARANTINED ? 'warn' : 'bad', `${countText(counts.quarantined)} quarantined`] }),
+    ...(carrier.credentials === 'refused'
+      ? { carrier: ['bad', 'refused'] }
+      : carrier.breaker.state !== 'closed'
+        ? { carrier: ['bad', 'failing'] }
+        : pushes.health === 'silent'
+          ? { carrier: ['bad', 'silent'] }
+          : pushStanding(pushes) === 'lossy'
+            ? { carrier: ['warn', 'lossy'] }
+            : {}),
+  }
+}

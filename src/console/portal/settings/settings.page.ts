@@ -1,0 +1,177 @@
+import { readShownTest } from '../../../core/domain/admin/operator-action.ts'
+import { countText } from '../../../core/domain/amounts.ts'
+import type { AttemptResult } from '../../../core/domain/delivery/delivery.ts'
+import type { TimeCursor } from '../../../core/domain/delivery/operator-event.ts'
+import { AppError } from '../../../core/domain/errors.ts'
+import type { UseCases } from '../../../core/http/use-cases.ts'
+import type { SealedCounts } from '../../../upkeep/secrets/manage-secrets.ts'
+import { type OperationQueries, readTimeCursor } from '../../overview/operation-queries.ts'
+import { buttonLink, link, withQuery } from '../addresses.ts'
+import { eventTable } from '../events.ts'
+import { html, type Markup } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { actionButton, asOfLine, crumbs, headline, icon, sentAgainNote, table } from '../parts.ts'
+import { fullTime } from '../times.ts'
+import { testNote } from '../webhooks/test-note.ts'
+
+export interface SettingsPagesOptions extends Pick<UseCases, 'operations' | 'manageSecrets' | 'testOperator' | 'enableOperator'> {
+  /** Returns the settings in effect, shaped like the config file, with secrets masked. */
+  readonly config: () => Readonly<Record<string, unknown>>
+}
+
+const EVENTS_MAX = 100
+/** Where operator events are sent. */
+const OPERATOR = { id: '', origin: 'operator' } as const
+
+/** Makes the pages with the settings in effect, and with all operator events. */
+export function settingsPages({
+  operations,
+  manageSecrets,
+  testOperator,
+  enableOperator,
+  config,
+}: SettingsPagesOptions): readonly PageRoute[] {
+  const show = async (visit: Visit, said: Markup | null): Promise<PageAnswer> => ({
+    page: settingsPage(visit, { settings: settingsOf(config()), sealed: await manageSecrets.count(), said }),
+  })
+
+  return [
+    {
+      method: 'get',
+      path: '/settings',
+      scope: 'admin',
+      answer: (visit) => show(visit, null),
+    },
+    {
+      method: 'post',
+      path: '/settings/reseal',
+      scope: 'admin',
+      answer: async ({ by, to }) => {
+        await manageSecrets.reseal(by)
+        return { goTo: to`/settings` }
+      },
+    },
+    {
+      method: 'post',
+      path: '/settings/rotate-tokens',
+      scope: 'admin',
+      answer: async (visit) => {
+        const { validUntilMs } = await manageSecrets.rotateTokens({}, visit.by)
+        return await show(visit, rotatedNote(validUntilMs, visit.nowMs))
+      },
+      again: (visit, { action }) => show(visit, sentAgainNote({ kind: 'again', atMs: action.atMs }, visit.nowMs)),
+    },
+    {
+      method: 'get',
+      path: '/events',
+      scope: 'admin',
+      answer: async (visit) => {
+        return { page: eventsPage(visit, await operations.events(eventsFrom(cursorOf(visit))), null) }
+      },
+    },
+    {
+      method: 'post',
+      path: '/events/test',
+      scope: 'admin',
+      answer: async (visit) => {
+        const result = await testOperator(visit.by)
+        return { page: eventsPage(visit, await operations.events(eventsFrom(null)), result) }
+      },
+      again: async (visit, { shown }) => ({
+        page: eventsPage(visit, await operations.events(eventsFrom(null)), readShownTest(shown)),
+      }),
+    },
+    {
+      method: 'post',
+      path: '/events/enable',
+      scope: 'admin',
+      answer: async ({ by, to }) => {
+        await enableOperator(by)
+        return { goTo: to`/` }
+      },
+    },
+  ]
+}
+
+function eventsFrom(cursor: TimeCursor | null) {
+  return { event: null, fromMs: null, toMs: null, cursor, limit: EVENTS_MAX }
+}
+
+function cursorOf({ query }: Visit) {
+  if (query('cursor') === '') return null
+  const cursor = readTimeCursor(query('cursor'))
+  if (cursor === null) throw new AppError('not_found', 'The list has no such page.')
+  return cursor
+}
+
+type Setting = readonly [name: string, value: string]
+
+/** Lists every setting by its full name, such as `webhook.sharedKeys[0]`. */
+function settingsOf(group: unknown, path = ''): readonly Setting[] {
+  if (Array.isArray(group)) {
+    if (group.every((item) => typeof item !== 'object' || item === null)) return [[path, group.map(String).join(', ')]]
+    return group.flatMap((item, at) => settingsOf(item, `${path}[${at}]`))
+  }
+  if (typeof group !== 'object' || group === null) return [[path, String(group)]]
+  return Object.entries(group).flatMap(([name, value]) => settingsOf(value, path === '' ? name : `${path}.${name}`))
+}
+
+interface Shown {
+  readonly settings: readonly Setting[]
+  readonly sealed: SealedCounts
+  /** What the button did that somebody has just pressed. Null: the page was only loaded. */
+  readonly said: Markup | null
+}
+
+function settingsPage(visit: Visit, { settings, sealed, said }: Shown): string {
+  const { to, nowMs, person } = visit
+  const sought = visit.query('query').trim().toLowerCase()
+  const shown = settings.filter(([name]) => name.toLowerCase().includes(sought))
+  const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked.', actions: html`${buttonLink(to`/audit`, 'Audit: who changed what')}${buttonLink(to`/check`, 'Check this deployment')}${buttonLink(to`/retention`, 'Retention')}${buttonLink(to`/backups`, 'Backups')}`, asOf: asOfLine(nowMs, to`/settings`) })}
+${said}
+<h2 id="config">Config in effect</h2>
+<form class="filters" role="search" action="${to`/settings`.path}" aria-label="Settings"><div><label for="q">Setting</label><input id="q" name="query" type="search" value="${visit.query('query').trim()}" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Show</button></div></form>
+${
+  shown.length === 0
+    ? html`<div class="empty"><h2>No setting has this in its name</h2><p>${link(to`/settings`, 'Show all settings')}</p></div>`
+    : table({
+        label: 'Config in effect',
+        columns: [{ title: 'Setting' }, { title: 'Value' }],
+        rows: shown.map(([name, value]) => [html`<code>${name}</code>`, value === '' ? html`<span class="dim">none</span>` : value]),
+      })
+}
+<h2 id="keys">Keys</h2>
+${keys(visit, sealed)}`
+  return renderPage(visit, { title: 'Settings', section: 'settings', person, main })
+}
+
+/** `tested`: the result of sending a test event. Null: none was sent. */
+function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<OperationQueries['events']>>, tested: AttemptResult | null): string {
+  const { to, nowMs, person } = visit
+  const main = html`${crumbs([to`/`, 'Overview'])}
+${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
+${tested === null ? null : testNote(visit, tested, 'operator.url', OPERATOR)}
+<p>${link(to`/docs/runbooks`, 'Runbooks')} say for each event what to do, and when the trouble is over.</p>
+${eventTable(events, nowMs)}
+${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/events`, { cursor: next }), 'Older')}</p>`}`
+  return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
+}
+
+/** `validUntilMs`: when the last token ends that the former key has signed. */
+function rotatedNote(validUntilMs: number | null, nowMs: number): Markup {
+  const until =
+    validUntilMs === null
+      ? null
+      : html` Tokens and sessions that the former one has signed are valid until they expire, at the latest ${fullTime(validUntilMs, nowMs)}.`
+  return html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>The key of tokens is replaced.</strong>${until}</div>`
+}
+
+/** Shows the keys in the store. One button encrypts webhooks' keys with the first at-rest key, the other replaces the key of tokens. */
+function keys({ to }: Visit, { upToDate, outdated }: SealedCounts): Markup {
+  const encrypted = outdated === 0 ? 'all with the first at-rest key' : `${countText(outdated)} of them with a key other than the first`
+  return html`<p>The store holds ${countText(upToDate + outdated)} encrypted keys of webhooks, ${encrypted}. ${link(to`/docs/operating`, 'How to replace each key')}</p>
+${outdated === 0 ? null : actionButton(to`/settings/reseal`, 'Encrypt all with the first key', 'main')}
+<p>Tokens and sessions are signed with a key that the relay makes itself. After you replace the key, existing tokens and sessions stay valid until they expire.</p>
+${actionButton(to`/settings/rotate-tokens`, 'Replace the key of tokens')}`
+}

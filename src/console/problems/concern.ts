@@ -1,0 +1,391 @@
+import { bytesText, counted, countText, spanText } from '../../core/domain/amounts.ts'
+import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
+import { judgeClock, PASS_LATE_MS, type Verdict } from '../../upkeep/check/check.rules.ts'
+import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
+import { isHeldLong, type RetentionReport } from '../../upkeep/retention/retention.rules.ts'
+import { EXPIRING_MS, type OwnCertificate } from './trouble.ts'
+
+/** The concerns of which somebody must know at once. */
+const URGENT = [
+  'certificate_expired',
+  'keys_lost',
+  'pushes_unaccepted',
+  'role_missing',
+  'clock_off',
+  'open_files',
+  'deliveries_unwritten',
+] as const
+
+/** What else is wrong than the parts that work for parcels: `check`, a metric or an event knows it as well. The gravest come first. */
+export const CONCERN_KINDS = [
+  ...URGENT,
+  'certificate_expiring',
+  'reload_failed',
+  'polls_behind',
+  'endpoint_behind',
+  'wal_grows',
+  'backup_old',
+  'retention_stopped',
+  'retention_held',
+  'erasure_pending',
+] as const
+
+export type ConcernKind = (typeof CONCERN_KINDS)[number]
+
+export interface Concern {
+  readonly kind: ConcernKind
+  /** The name of the endpoint that it is about; null: it is about none. */
+  readonly endpoint: string | null
+  /** The name of the replica that has it, if there are several and not all have it. */
+  readonly replica: string | null
+  /** One line without a full stop. */
+  readonly title: string
+  /** Epoch milliseconds; null: not known. */
+  readonly sinceMs: number | null
+  readonly evidence: readonly string[]
+  readonly todo: readonly string[]
+}
+
+/** Whether it can wait until the morning. */
+export function canConcernWait(kind: ConcernKind): boolean {
+  return !URGENT.some((one) => one === kind)
+}
+
+/** Deliveries of an endpoint that neither fails nor is disabled. `oldestAtMs`: when the oldest waiting one was queued; null: none waits. */
+export interface WorkingBacklog {
+  readonly endpoint: string
+  readonly oldestAtMs: number | null
+}
+
+/** Since when the store fails the rounds of deliveries, and how many results of attempts are in memory only. */
+export interface Undelivered {
+  readonly sinceMs: number
+  readonly results: number
+}
+
+/** What the concerns are decided from. Times are epoch milliseconds. */
+export interface ConcernFacts {
+  /** When this relay started. */
+  readonly startedAtMs: number
+  readonly certificates: readonly OwnCertificate[]
+  /** Whether the keys at rest can be used. */
+  readonly keys: Verdict
+  /** Why the last reload failed, or what of it could not be used; null: nothing. */
+  readonly failedReload: { readonly atMs: number; readonly problems: readonly string[] } | null
+  readonly refused: readonly RefusedPushes[]
+  readonly lastPushAtMs: number | null
+  readonly replicas: readonly { readonly roles: readonly string[]; readonly startedAtMs: number; readonly lastSeenAtMs: number }[]
+  /** The carrier's clock minus ours; null: not known, or the clock is doubted already. */
+  readonly carrierAheadMs: number | null
+  readonly openFiles: Verdict
+  /** When the most overdue poll was due; null: none is. */
+  readonly pollDueAtMs: number | null
+  /** Since when polls are made: not before the start, within quiet hours, or while they cannot be made for another reason that is told. */
+  readonly pollsMadeFromMs: number
+  /** How many calls the carrier may get today, if all are made. Polls are then put off to the next day, so none is overdue. Null: some are left. */
+  readonly callsSpent: number | null
+  readonly backlogs: readonly WorkingBacklog[]
+  /** Null: the store takes what was sent. */
+  readonly undelivered: Undelivered | null
+  readonly wal: { readonly bytes: number; readonly bytesWarn: number }
+  /** How old the backups are; null: none are scheduled, or that they fail is told. */
+  readonly backups: Verdict | null
+  /** The last pass; null: none has ended. */
+  readonly retention: RetentionReport | null
+  readonly storage: StorageState
+}
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+/** Another replica takes a role over within seconds, and a relay that starts takes its roles. */
+const TAKEN_WITHIN_MS = 10_000
+/** So much later than due, or than polls are made again, a poll is late. */
+export const POLL_LATE_MS = HOUR_MS
+const WAITS_LONG_MS = 15 * MINUTE_MS
+/** A lock of another program, or a restart of the database, may last some seconds. */
+const UNWRITTEN_MS = 5000
+/** With this many refused pushes and none accepted, it is hardly a stranger who sends them. */
+const REFUSED_MANY = 20
+const UNACCEPTED_MS = 30 * MINUTE_MS
+
+type Found = Omit<Concern, 'endpoint' | 'replica'> & Partial<Pick<Concern, 'endpoint'>>
+
+/** Finds the concerns, the gravest first. */
+export function concernsOf(facts: ConcernFacts, nowMs: number): readonly Concern[] {
+  const found: readonly Found[] = [
+    ...facts.certificates.flatMap((one) => ofCertificate(one, nowMs)),
+    ...ofKeys(facts),
+    ...ofRefused(facts, nowMs),
+    ...ofRoles(facts, nowMs),
+    ...ofClock(facts),
+    ...ofVerdict('open_files', 'Too few files may be open', facts.openFiles),
+    ...ofUndelivered(facts, nowMs),
+    ...ofReload(facts),
+    ...ofPolls(facts, nowMs),
+    ...facts.backlogs.flatMap((one) => ofBacklog(one, nowMs)),
+    ...ofWal(facts),
+    ...ofVerdict('backup_old', 'No recent backup is known', facts.backups),
+    ...ofRetention(facts, nowMs),
+    ...ofStorage(facts),
+  ]
+  return inOrder(found.map(concernOf))
+}
+
+function concernOf(found: Found): Concern {
+  return { endpoint: null, replica: null, ...found }
+}
+
+function inOrder(concerns: readonly Concern[]): readonly Concern[] {
+  return concerns.toSorted((a, b) => CONCERN_KINDS.indexOf(a.kind) - CONCERN_KINDS.indexOf(b.kind))
+}
+
+/** A replica tells the others at most this many concerns, each with so many lines of evidence of so many characters. */
+const TOLD = { concerns: 20, lines: 5, characters: 300 }
+
+/** Finds what only this replica can know. It tells the other replicas with its lease. */
+export function localConcerns(
+  facts: Pick<ConcernFacts, 'certificates' | 'failedReload' | 'carrierAheadMs'>,
+  nowMs: number,
+): readonly Concern[] {
+  const found = [...facts.certificates.flatMap((one) => ofCertificate(one, nowMs)), ...ofReload(facts), ...ofClock(facts)]
+  return bounded(inOrder(found.map(concernOf)))
+}
+
+/** Shortens what a replica tells, also when it is heard: whoever can write to the database could have told anything. */
+export function bounded(concerns: readonly Concern[]): readonly Concern[] {
+  const short = (line: string) => (line.length > TOLD.characters ? `${line.slice(0, TOLD.characters)}…` : line)
+  const few = (lines: readonly string[]) => lines.slice(0, TOLD.lines).map(short)
+  return concerns
+    .slice(0, TOLD.concerns)
+    .map((one) => ({ ...one, title: short(one.title), evidence: few(one.evidence), todo: few(one.todo) }))
+}
+
+/** Adds to what the replica `me` has found what the others have told, and says whose each concern is. All replicas share one clock. */
+export function concernsOfAll(
+  mine: readonly Concern[],
+  replicas: readonly { readonly id: number; readonly name: string; readonly concerns: readonly Concern[] }[],
+  me: number,
+): readonly Concern[] {
+  const others = replicas.filter(({ id }) => id !== me)
+  if (others.length === 0) return mine
+  const myName = replicas.find(({ id }) => id === me)?.name ?? null
+  const named = mine.map((one) => (LOCAL.includes(one.kind) ? atReplica(one, myName) : one))
+  const told = others.flatMap(({ name, concerns }) => concerns.map((one) => (LOCAL.includes(one.kind) ? atReplica(one, name) : one)))
+  const shared = told.find(({ kind }) => !LOCAL.includes(kind) && !mine.some((one) => one.kind === kind))
+  return inOrder([...named, ...told.filter(({ kind }) => LOCAL.includes(kind)), ...(shared === undefined ? [] : [shared])])
+}
+
+const LOCAL: readonly ConcernKind[] = ['certificate_expired', 'certificate_expiring', 'reload_failed']
+
+function atReplica(concern: Concern, replica: string | null): Concern {
+  return replica === null ? concern : { ...concern, replica, title: `${concern.title} (replica ${replica})` }
+}
+
+function ofCertificate({ shownBy, endpoint, untilMs }: OwnCertificate, nowMs: number): readonly Found[] {
+  if (untilMs - nowMs >= EXPIRING_MS) return []
+  const hasExpired = untilMs <= nowMs
+  const who = endpoint === null ? 'The carrier, or applications, refuse' : 'The endpoint refuses'
+  const until = new Date(untilMs).toISOString()
+  return [
+    {
+      kind: hasExpired ? 'certificate_expired' : 'certificate_expiring',
+      endpoint,
+      title: `The certificate of the ${shownBy} ${hasExpired ? 'has expired' : `expires in ${spanText(untilMs - nowMs)}`}`,
+      sinceMs: hasExpired ? untilMs : null,
+      evidence: [hasExpired ? `${who} to connect.` : `It is valid until ${until}. ${who} to connect from then on.`],
+      todo: [
+        `Renew it, write ${endpoint === null ? 'the files of listen.*.tls' : 'the files of its clientCert'}, then reload: parcel-relay reload.`,
+      ],
+    },
+  ]
+}
+
+function ofKeys({ keys }: ConcernFacts): readonly Found[] {
+  return ofVerdict('keys_lost', 'The keys that encrypt the secrets cannot be used', keys)
+}
+
+function ofVerdict(kind: 'keys_lost' | 'open_files' | 'backup_old', title: string, verdict: Verdict | null): readonly Found[] {
+  if (verdict?.state !== 'failed') return []
+  return [
+    { kind, title, sinceMs: null, evidence: [verdict.message], todo: ['When it is mended, see whether all is well: parcel-relay check.'] },
+  ]
+}
+
+/** Any stranger can send pushes that are refused. But if many are, and none is accepted, the carrier is probably refused. */
+function ofRefused({ refused, lastPushAtMs }: ConcernFacts, nowMs: number): readonly Found[] {
+  const spells = refused.filter(
+    ({ cause, untilMs }) => (cause === 'signature' || cause === 'path' || cause === 'size') && nowMs - untilMs < UNACCEPTED_MS,
+  )
+  const count = spells.reduce((sum, spell) => sum + spell.count, 0)
+  const fromMs = Math.min(...spells.map((spell) => spell.fromMs))
+  if (count <= REFUSED_MANY || (lastPushAtMs !== null && lastPushAtMs >= Math.max(fromMs, nowMs - UNACCEPTED_MS))) return []
+  return [
+    {
+      kind: 'pushes_unaccepted',
+      title: 'Every push is refused',
+      sinceMs: fromMs,
+      evidence: [
+        `${countText(count)} pushes were refused since then, and in the last ${spanText(UNACCEPTED_MS)} none with news was accepted.`,
+      ],
+      todo: [
+        "The carrier's key, its address or the size of its pushes has probably changed. See which: parcel-relay inbox --refused.",
+        'Mend that, and ask the carrier to send again what was refused.',
+      ],
+    },
+  ]
+}
+
+function ofRoles({ replicas, ...facts }: ConcernFacts, nowMs: number): readonly Found[] {
+  const isStarting = nowMs - Math.max(facts.startedAtMs, ...replicas.map(({ startedAtMs }) => startedAtMs)) < TAKEN_WITHIN_MS
+  // A dead replica keeps its roles in the table until another can take them.
+  const alive = replicas.filter(({ lastSeenAtMs }) => nowMs - lastSeenAtMs < TAKEN_WITHIN_MS)
+  const missing = (['poller', 'janitor'] as const).filter((role) => !alive.some(({ roles }) => roles.includes(role)))
+  if (isStarting || replicas.length === 0) return []
+  return missing.map((role) => ({
+    kind: 'role_missing',
+    title: `No replica is the ${role}`,
+    sinceMs: null,
+    evidence: [role === 'poller' ? 'Nothing is polled.' : 'Nothing old is removed, and no job is worked on.'],
+    todo: [
+      'Another replica takes a role over within seconds. If it lasts, restart the replica that was seen longest ago: GET /relay/replicas. Or does another program hold a transaction on the database (pg_stat_activity)?',
+    ],
+  }))
+}
+
+function ofClock({ carrierAheadMs }: Pick<ConcernFacts, 'carrierAheadMs'>): readonly Found[] {
+  if (carrierAheadMs === null) return []
+  const { state, message } = judgeClock(carrierAheadMs)
+  if (state !== 'failed') return []
+  return [
+    { kind: 'clock_off', title: 'The clock is wrong', sinceMs: null, evidence: [message], todo: ['Then look again: parcel-relay check.'] },
+  ]
+}
+
+function ofUndelivered({ undelivered }: ConcernFacts, nowMs: number): readonly Found[] {
+  if (undelivered === null || nowMs - undelivered.sinceMs < UNWRITTEN_MS) return []
+  const { sinceMs, results } = undelivered
+  return [
+    {
+      kind: 'deliveries_unwritten',
+      title: 'Events to webhooks wait: the store cannot be written',
+      sinceMs,
+      evidence: [
+        results === 0
+          ? 'The next events cannot be taken from the store. None is lost.'
+          : `${counted(results, 'attempt has', 'attempts have')} ended, and the results cannot be written down, so nothing more is sent. None is lost; what was sent may be sent again, under the same id.`,
+      ],
+      todo: ['Mend the store: another problem, the log or /readyz says what it lacks. Then they go on by themselves.'],
+    },
+  ]
+}
+
+function ofReload({ failedReload }: Pick<ConcernFacts, 'failedReload'>): readonly Found[] {
+  if (failedReload === null) return []
+  return [
+    {
+      kind: 'reload_failed',
+      title: 'The last reload could not use everything',
+      sinceMs: failedReload.atMs,
+      evidence: [...failedReload.problems.map((problem) => `${problem}.`.replace(/\.\.$/, '.')), 'What was in use before stays in use.'],
+      todo: ['Correct that, then reload again: parcel-relay reload. A restart with this config may fail.'],
+    },
+  ]
+}
+
+function ofPolls({ pollDueAtMs, pollsMadeFromMs, callsSpent }: ConcernFacts, nowMs: number): readonly Found[] {
+  if (callsSpent !== null)
+    return [
+      {
+        kind: 'polls_behind',
+        title: "Today's calls to the carrier are used up",
+        sinceMs: null,
+        evidence: [
+          `All ${countText(callsSpent)} calls that upstream.callsPerDay allows in a day of UTC were made. Until the next one nothing is polled, and a parcel that the relay does not know gets 503.`,
+        ],
+        todo: [
+          'See who made them: GET /relay/tallies?kind=calls. Raise upstream.callsPerDay if the contract has room, or poll less often with poll.cadence.',
+        ],
+      },
+    ]
+  // After a stop, or a night without polls, all are overdue, and the relay is making them up.
+  if (pollDueAtMs === null || nowMs - Math.max(pollDueAtMs, pollsMadeFromMs) < POLL_LATE_MS) return []
+  return [
+    {
+      kind: 'polls_behind',
+      title: 'Polls fall behind',
+      sinceMs: null,
+      evidence: [`The most overdue poll has been due for ${spanText(nowMs - pollDueAtMs)}.`],
+      todo: [
+        'The budget is too small for the cadence, or the carrier is slow: compare the calls of today with upstream.callsPerDay and ratePerSecond.',
+      ],
+    },
+  ]
+}
+
+function ofBacklog({ endpoint, oldestAtMs }: WorkingBacklog, nowMs: number): readonly Found[] {
+  if (oldestAtMs === null || nowMs - oldestAtMs < WAITS_LONG_MS) return []
+  return [
+    {
+      kind: 'endpoint_behind',
+      endpoint,
+      title: `${endpoint} falls behind`,
+      sinceMs: oldestAtMs,
+      evidence: [`It takes events, and the oldest has waited for ${spanText(nowMs - oldestAtMs)}. None is lost.`],
+      todo: ['Ask the people who run it whether it is slow, or limits us. Is its rate too low, or delivery.perEndpoint?'],
+    },
+  ]
+}
+
+function ofWal({ wal }: ConcernFacts): readonly Found[] {
+  if (wal.bytes <= wal.bytesWarn) return []
+  return [
+    {
+      kind: 'wal_grows',
+      title: `The write-ahead log has ${bytesText(wal.bytes)}`,
+      sinceMs: null,
+      evidence: ['Another program holds a long read transaction on the store, so the disk fills.'],
+      todo: ['Close the program that has the file of the store open (lsof, fuser). Copies are made with parcel-relay backup.'],
+    },
+  ]
+}
+
+function ofRetention({ retention, startedAtMs }: ConcernFacts, nowMs: number): readonly Found[] {
+  // A relay that was stopped for long makes its pass within the hour.
+  const ageMs = nowMs - Math.max(retention?.endedAtMs ?? 0, startedAtMs)
+  if (ageMs > PASS_LATE_MS)
+    return [
+      {
+        kind: 'retention_stopped',
+        title: 'Retention does not run',
+        sinceMs: nowMs - ageMs,
+        evidence: ['No pass has ended since then, so nothing old is removed, and the disk fills.'],
+        todo: ['The log says why. Then start a pass: parcel-relay prune.'],
+      },
+    ]
+  if (retention === null || !isHeldLong(retention)) return []
+  const count = Object.values(retention.held).reduce((sum, one) => sum + one, 0)
+  return [
+    {
+      kind: 'retention_held',
+      title: `${countText(count)} records are past their time`,
+      sinceMs: retention.heldSinceMs,
+      evidence: [
+        'They cannot be removed, because they are not delivered, in quarantine, or needed by an endpoint that is behind. After retention.held they are given up.',
+      ],
+      todo: ['Mend or remove the endpoints for which deliveries wait, and reprocess or dismiss what is in quarantine.'],
+    },
+  ]
+}
+
+function ofStorage({ storage }: ConcernFacts): readonly Found[] {
+  if (storage.state === 'clean') return []
+  return [
+    {
+      kind: 'erasure_pending',
+      title: 'The store may still hold erased data',
+      sinceMs: null,
+      evidence: [storage.because],
+      todo: ['Then look again: parcel-relay check.'],
+    },
+  ]
+}

@@ -1,0 +1,251 @@
+import type { ClockDoubt } from '../../core/domain/admin/clock-record.ts'
+import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
+import type { StoreCounts } from '../../core/domain/admin/parcel-list.ts'
+import type { Replica } from '../../core/domain/admin/replica.ts'
+import type { FailureGroup } from '../../core/domain/delivery/dispatch-round.ts'
+import { typedName } from '../../core/domain/delivery/endpoint.ts'
+import type { EndpointBacklog, EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
+import type { HeldGroup } from '../../core/domain/ingest/inbox.ts'
+import { hasAllComeAgain, type MisdirectedPath, type RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
+import type { CarrierState } from '../../core/domain/polling/carrier-answer.ts'
+import { type CarrierStanding, carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
+import type { PushChannelView } from '../../core/domain/polling/poll.ts'
+import type { PastSilence } from '../../core/domain/polling/push-health.ts'
+import { pushStanding } from '../../core/domain/polling/push-standing.ts'
+import type { BackupState } from '../../upkeep/backups/backup.rules.ts'
+import { type Concern, type ConcernKind, canConcernWait } from './concern.ts'
+
+/** The facts from which `problemsOf` finds what is wrong with the relay. They are cheap to read. */
+export interface Glance {
+  /** The reasons why the relay cannot take pushes or answer; empty: it can. */
+  readonly notReady: readonly string[]
+  readonly counts: Pick<StoreCounts, 'quarantined'>
+  /** The space on the store's disk; null: the store is on a database server, or the space could not be measured. */
+  readonly disk: DiskRoom | null
+  readonly carrier: CarrierState
+  readonly pushes: PushChannelView
+  /** The last period without pushes, if it ended less than a day ago; null: there is none. */
+  readonly pastSilence: PastSilence | null
+  /** Pushes that were refused in the last day, the newest first. */
+  readonly refused: readonly RefusedPushes[]
+  readonly endpoints: readonly EndpointState[]
+  /** The address that operator events are posted to; null: none is configured. */
+  readonly operator: EndpointState | null
+  readonly replicas: readonly Replica[]
+  /** Why the clock is doubted; null: it is not. */
+  readonly clockDoubt: ClockDoubt | null
+  /** If the last backup failed: why, and since when every backup has failed. Null: it did not fail. */
+  readonly backupFailing: BackupState['failing']
+  /** What else is wrong, the gravest first. */
+  readonly concerns: readonly Concern[]
+}
+
+export interface Situation extends Glance {
+  readonly counts: StoreCounts
+  /** Since when the disk is full or low, as operators were notified; null: it is neither, or they were not notified yet. */
+  readonly diskSinceMs: number | null
+  /** The pushes in quarantine by reason. The reason with the newest push comes first. */
+  readonly held: readonly HeldGroup[]
+  /** The deliveries that wait for each endpoint in trouble, by endpoint id. */
+  readonly backlogs: ReadonlyMap<string, EndpointBacklog>
+  /** How each endpoint in trouble failed last, by endpoint id. */
+  readonly failures: ReadonlyMap<string, FailureGroup>
+  readonly webhook: WebhookView
+  /** The missed pushes of each of the last 24 hours, the oldest hour first. */
+  readonly missedByHour: readonly MissedInHour[]
+}
+
+/** The address of the public listener to which the carrier pushes. */
+export interface WebhookView {
+  /** The setting `webhook.path`. */
+  readonly path: string
+  /** Other paths to which requests were posted at this replica since its start. The path that was requested last comes first. */
+  readonly misdirected: readonly MisdirectedPath[]
+}
+
+export type Problem =
+  | { readonly kind: 'not_ready'; readonly reason: string }
+  | { readonly kind: 'credentials_refused' }
+  | { readonly kind: 'carrier_failing' }
+  | { readonly kind: 'pushes_silent' | 'pushes_lossy' }
+  | { readonly kind: 'silence_over'; readonly silence: PastSilence }
+  | { readonly kind: 'pushes_refused'; readonly refused: readonly RefusedPushes[] }
+  | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState }
+  /** Operator events do not arrive. */
+  | { readonly kind: 'operator_unheard'; readonly state: EndpointState }
+  | { readonly kind: 'quarantined'; readonly count: number }
+  | { readonly kind: 'disk_full' | 'disk_low'; readonly disk: DiskRoom }
+  | { readonly kind: 'backup_failing'; readonly sinceMs: number; readonly reason: string }
+  | { readonly kind: 'clock_doubted'; readonly doubt: ClockDoubt }
+  | { readonly kind: 'settings_differ' }
+  | { readonly kind: ConcernKind; readonly concern: Concern }
+
+/** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what to do with it. */
+export function isInTrouble({ disabled, health }: EndpointState): boolean {
+  return disabled === null ? health.probing !== null : disabled === 'gone' || disabled === 'failing'
+}
+
+/**
+ * With this many pushes in quarantine, the carrier has probably changed its format. Then new parcels stay unknown, so somebody must look at once.
+ * Fewer pushes can wait.
+ */
+export const MANY_QUARANTINED = 10
+
+/** Whether a problem can wait until the morning. The command `status` exits with 1 if any problem cannot wait. */
+export function isWarning(problem: Problem): boolean {
+  if (problem.kind === 'quarantined') return problem.count < MANY_QUARANTINED
+  if (problem.kind === 'clock_doubted') return problem.doubt.because === 'jumped'
+  return 'concern' in problem ? canConcernWait(problem.kind) : CAN_WAIT.includes(problem.kind)
+}
+
+const CAN_WAIT: readonly Problem['kind'][] = [
+  'pushes_lossy',
+  'silence_over',
+  'pushes_refused',
+  'settings_differ',
+  'disk_low',
+  'backup_failing',
+]
+
+const DAY_MS = 86_400_000
+
+/** Returns the last period without pushes, if it ended less than a day ago. Parcels whose pushes were missed may still be unknown that long. */
+export function pastSilenceOf({ lastSilence }: PushChannelView, nowMs: number): PastSilence | null {
+  return lastSilence !== null && lastSilence.toMs > nowMs - DAY_MS ? lastSilence : null
+}
+
+/** Finds the problems, the worst first; empty: everything works. */
+export function problemsOf(glance: Glance): readonly Problem[] {
+  const { notReady, counts, disk, carrier, pushes, endpoints, operator, replicas, backupFailing } = glance
+  const concerns = glance.concerns.map((concern): Problem => ({ kind: concern.kind, concern }))
+  const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
+    return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
+  })
+  const quarantined = ofQuarantine(counts)
+  return [
+    ...ofDisk(disk, 'disk_full'),
+    ...notReady
+      .filter((reason) => disk === null || !reason.startsWith(`${DISK_FULL}:`))
+      .map((reason): Problem => ({ kind: 'not_ready', reason })),
+    ...ofCarrier(carrierStanding(carrier)),
+    ...ofClock(glance).filter((problem) => !isWarning(problem)),
+    ...concerns.filter((problem) => !isWarning(problem)),
+    ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
+    ...quarantined.filter((problem) => !isWarning(problem)),
+    ...troubled,
+    ...(operator !== null && isInTrouble(operator) ? [{ kind: 'operator_unheard', state: operator } as const] : []),
+    ...(pushStanding(pushes) === 'lossy' ? [{ kind: 'pushes_lossy' } as const] : []),
+    ...ofPast(glance),
+    ...ofDisk(disk, 'disk_low'),
+    ...quarantined.filter(isWarning),
+    ...ofClock(glance).filter(isWarning),
+    ...(backupFailing === null ? [] : [{ kind: 'backup_failing', ...backupFailing } as const]),
+    ...concerns.filter(isWarning),
+    ...(new Set(replicas.map(({ configFingerprint }) => configFingerprint)).size > 1 ? [{ kind: 'settings_differ' } as const] : []),
+  ]
+}
+
+/**
+ * Whether polls replace missing pushes. They do so only for parcels that the relay knows. A parcel that no push, app or operator has named is never
+ * polled.
+ */
+export function doPollsReplacePushes({ carrier, notReady }: Situation): boolean {
+  const { kind } = carrierStanding(carrier)
+  return notReady.length === 0 && kind !== 'refused' && kind !== 'failing'
+}
+
+/** Whether pushes only seem to be missing: they do come, but the newest is in quarantine, because the relay does not understand it. */
+export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' | 'held'>): boolean {
+  return pushes.health === 'silent' && held.some(({ last }) => last.receivedAtMs > (pushes.lastPushAtMs ?? 0))
+}
+
+/**
+ * Returns the wrong paths to which something was posted after the last push. They may explain why no pushes come. Paths of signed requests come
+ * first; within each group, the most frequent path comes first.
+ */
+export function misdirectedSincePush({ pushes, webhook }: Pick<Situation, 'pushes' | 'webhook'>): readonly MisdirectedPath[] {
+  const since = webhook.misdirected.filter(({ lastAtMs }) => lastAtMs > (pushes.lastPushAtMs ?? 0))
+  return since.toSorted((a, b) => Number(b.isSigned) - Number(a.isSigned) || b.count - a.count)
+}
+
+/** Finds problems that are over but may have left work: the carrier may never send the missing pushes again. */
+function ofPast({ pushes, pastSilence, refused }: Glance): readonly Problem[] {
+  const notStored = refused.filter(({ cause }) => cause === 'not_stored')
+  const lacksNone = hasAllComeAgain(notStored)
+  return [
+    ...(pastSilence === null || pushes.health === 'silent' ? [] : [{ kind: 'silence_over', silence: pastSilence } as const]),
+    ...(lacksNone ? [] : [{ kind: 'pushes_refused', refused: notStored } as const]),
+  ]
+}
+
+function ofClock({ clockDoubt }: Glance): readonly Problem[] {
+  return clockDoubt === null ? [] : [{ kind: 'clock_doubted', doubt: clockDoubt }]
+}
+
+function ofQuarantine({ quarantined }: Glance['counts']): readonly Problem[] {
+  return quarantined === 0 ? [] : [{ kind: 'quarantined', count: quarantined }]
+}
+
+function ofDisk(disk: DiskRoom | null, kind: 'disk_full' | 'disk_low'): readonly Problem[] {
+  if (disk === null || !isDiskLow(disk)) return []
+  return isDiskFull(disk) === (kind === 'disk_full') ? [{ kind, disk }] : []
+}
+
+/** Finds the problem with the carrier, if any. A single failed call is no problem: the circuit breaker decides when enough calls have failed. */
+function ofCarrier({ kind }: CarrierStanding): readonly Problem[] {
+  if (kind === 'refused') return [{ kind: 'credentials_refused' }]
+  return kind === 'failing' ? [{ kind: 'carrier_failing' }] : []
+}
+
+/** Whether the relay knows no parcel yet and waits for its first push. */
+export function isNew({ counts, pushes }: Situation): boolean {
+  return counts.parcels === 0 && pushes.lastPushAtMs === null
+}
+
+/** Says in a few sentences that an endpoint is in trouble, and which command shows why. Null: it is not in trouble. */
+export function describeTrouble(state: EndpointState): string | null {
+  if (!isInTrouble(state)) return null
+  const { endpoint, disabled, health } = state
+  const look = `See: parcel-relay endpoints show ${typedName(endpoint)}.`
+  if (disabled === 'gone') return `It answered 410 Gone and is disabled. ${look}`
+  if (disabled !== null) return `It failed for 120 h and is disabled. ${look}`
+  // Say "has accepted nothing since", because "has failed since" would be wrong: while the relay was stopped, nothing was attempted.
+  const since = health.failingSinceMs === null ? '' : ` since ${new Date(health.failingSinceMs).toISOString()}`
+  return `It fails, and has accepted nothing${since}. ${look}`
+}
+
+/** How many missed pushes were noticed in the hour that begins at `fromMs`. */
+interface MissedInHour {
+  readonly fromMs: number
+  readonly count: number
+}
+
+/** The pushes that the relay itself answered with 503 in the last day, and how many missed pushes they explain. */
+export interface OwnRefusals {
+  /** The periods in which the relay refused pushes, the newest first. */
+  readonly spells: readonly RefusedPushes[]
+  /** How many missed pushes were noticed in the last day. `explained`: how many of them were noticed while pushes were refused, or soon after. */
+  readonly missed: number
+  readonly explained: number
+  /** Whether almost all missed pushes are explained, so that nobody need look for another cause. */
+  readonly explainMost: boolean
+}
+
+const HOUR_MS = 3_600_000
+/** How late a missed push may be noticed. The relay does not poll while the disk is full, and afterwards needs time to catch up. */
+export const NOTICED_WITHIN_MS = 3 * HOUR_MS
+/** The share of missed pushes from which `explainMost` is true. */
+const MOST = 0.8
+
+/** Counts the missed pushes that the relay's own refusals explain. Null: the refusals explain no missed push. */
+export function ownRefusalsOf(refused: readonly RefusedPushes[], missedByHour: readonly MissedInHour[]): OwnRefusals | null {
+  const spells = refused.filter(({ cause }) => cause === 'not_stored' || cause === 'overload')
+  const isExplained = ({ fromMs }: MissedInHour) =>
+    spells.some((spell) => fromMs + HOUR_MS > spell.fromMs && fromMs <= spell.untilMs + NOTICED_WITHIN_MS)
+  const [missed, explained] = [sumOf(missedByHour), sumOf(missedByHour.filter(isExplained))]
+  return explained === 0 ? null : { spells, missed, explained, explainMost: explained >= missed * MOST }
+}
+
+function sumOf(hours: readonly MissedInHour[]): number {
+  return hours.reduce((sum, { count }) => sum + count, 0)
+}

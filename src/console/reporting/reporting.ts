@@ -1,0 +1,160 @@
+import { LOG_BYTES_WARN } from '../../assembly/storage/storage.ts'
+import type { Config } from '../../core/config/config.ts'
+import { createKnownCounts } from '../../core/flow/admin/known-counts.ts'
+import { createReadiness } from '../../core/flow/admin/readiness.ts'
+import { readEndpointGauges } from '../../core/flow/delivery/endpoint-gauges.ts'
+import { createFailureLog } from '../../core/flow/failure-log.ts'
+import { createExpiredPushWarning } from '../../core/flow/ingest/expired-pushes.ts'
+import { createPushLog } from '../../core/flow/ingest/push-log.ts'
+import { ENDPOINT_LABELS } from '../../core/ops/attempt-counter.ts'
+import { createMetrics } from '../../core/ops/metrics.ts'
+import type { ReceiverNews } from '../../core/wiring/hosting/receive-side.ts'
+import type { Relay } from '../../core/wiring/relay.ts'
+import { VERSION } from '../../package-files.ts'
+import { otherClocksOf } from '../../server/replicas/other-clocks.ts'
+import { countSealed } from '../../upkeep/secrets/reseal-endpoints.ts'
+import type { Tallies } from '../tallies/tallies.ts'
+
+type MeasuredParts = Pick<Relay, 'recorder' | 'receiver' | 'carrier' | 'disk' | 'clock' | 'pushes' | 'isQuiet' | 'reads'>
+type MetricsParts = Pick<Relay, 'write' | 'shared' | 'certificates' | 'vault' | 'tombstoneKey' | 'restores' | 'backups' | 'replicas'>
+type NewsParts = Pick<Relay, 'receiver' | 'write' | 'commitSignal' | 'tallies' | 'refused' | 'endpointKeys' | 'digest' | 'log'>
+
+/** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
+export function openReporting(config: Config, parts: MeasuredParts & MetricsParts & NewsParts & Pick<Relay, 'settings'>) {
+  const { carrier, disk, pushes, receiver, reads, endpointKeys, commitSignal, settings, tallies } = parts
+  const counts = createKnownCounts(parts)
+  const readiness = createReadiness({
+    reads,
+    carrier,
+    disk,
+    pushHealth: pushes.health,
+    misdirected: receiver.verbs.misdirected,
+    lostKeys: endpointKeys.lost,
+    caughtUp: receiver.verbs.waiting,
+  })
+  const gauges = gaugesOf(config, parts, { counts, readiness })
+  const metrics = createMetrics(VERSION, { keys: () => settings().webhook.sharedKeys.length, gauges, ...tablesOf(parts) })
+  const meter = tallies.over(metrics.meter)
+  reportCommits(commitSignal, { readiness, meter, failures: createFailureLog(parts) })
+  return {
+    /** Counts what the store contains, such as parcels and quarantined pushes. */
+    counts,
+    metrics,
+    meter,
+    readiness,
+    ...newsOf(parts, parts.clock, meter),
+  }
+}
+
+type Metered = Parameters<typeof createMetrics>[1]
+
+function gaugesOf(
+  { limits }: Config,
+  { recorder, receiver, carrier, disk, clock, pushes, isQuiet }: MeasuredParts,
+  { counts, readiness }: { readonly counts: ReturnType<typeof createKnownCounts>; readonly readiness: ReturnType<typeof createReadiness> },
+): Metered['gauges'] {
+  return async () => ({
+    ...(await counts().catch(() => null)),
+    commitQueue: recorder.pending() + (await receiver.verbs.waiting()),
+    ...carrierGauges(carrier),
+    pollingQuiet: isQuiet(clock.now()) ? 1 : 0,
+    pushesHealthy: pushes.health() === 'healthy' ? 1 : 0,
+    pushesSilent: pushes.health() === 'silent' ? 1 : 0,
+    pushesRefused: readiness.refusesPushes() ? 1 : 0,
+    ...disk.state(),
+    freeBytesMin: limits.freeSpaceBytesMin,
+    logBytesWarn: LOG_BYTES_WARN,
+  })
+}
+
+/** Reads the metrics that are not counted here: what lies in the store, and what other parts know. */
+function tablesOf(parts: MetricsParts & Pick<Relay, 'reads' | 'clock' | 'carrier'>): Omit<Metered, 'keys' | 'gauges'> {
+  const { reads, write, clock, certificates, tombstoneKey, restores, backups, replicas } = parts
+  return {
+    clockDoubt: () => write.lookAtClock(otherClocksOf(parts)),
+    endpoints: () => readEndpointGauges(parts, ENDPOINT_LABELS),
+    certificates: certificates.shown,
+    clientCertificates: () => certificates.clients().slice(0, ENDPOINT_LABELS.max),
+    secrets: () => countSealed({ ...parts, tombstoneKey: tombstoneKey.sealed }),
+    restores: () => restores,
+    backups: () => ({ state: backups.state(), failures: backups.failures(), skipped: backups.skipped(), nowMs: clock.now() }),
+    retention: () => reads.retentionState(),
+    replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
+  }
+}
+
+/** Handles the reports of the receiver's thread. */
+function newsOf(
+  { receiver, write, commitSignal, refused, digest, log }: NewsParts,
+  { monotonic }: Relay['clock'],
+  meter: ReturnType<Tallies['over']>,
+) {
+  const pushLog = createPushLog(digest)
+  const warnOfExpired = createExpiredPushWarning({ log, monotonic })
+  return {
+    /** The disk is full: counts what is refused by itself, from the first push; see `RefusedPushesKeeper`. */
+    async diskFull(afterMs: number): Promise<number> {
+      await receiver.verbs.waiting()
+      return refused.troubleBegins(afterMs)
+    },
+    /** Saves the counts of refused pushes, to the last one. */
+    async saveRefused(): Promise<void> {
+      await receiver.verbs.waiting()
+      await refused.save()
+    },
+    /** Call it when the disk has room again. */
+    async pushesTaken(): Promise<void> {
+      await receiver.verbs.waiting()
+      pushLog.storedAgain()
+    },
+    /** Applies a report of the receiver's thread. */
+    received({ pushes, commits, refusals, refusedSenders: senders, reasons, comebacks }: ReceiverNews): void {
+      for (const { outcome, keyIndex, count, atMs } of pushes) {
+        meter.pushReceived(outcome, keyIndex, count)
+        refused.note(outcome, count, atMs)
+        pushLog.add(outcome, count, { senders, reasons })
+        warnOfExpired(outcome, count)
+      }
+      refused.noteComebacks(comebacks)
+      for (const refusal of refusals) {
+        meter.refusalExplained(refusal.causes.map(({ code }) => code))
+        write.keepRefusal(refusal).catch((err: unknown) => log.debug({ err }, 'cannot store why a push was refused'))
+      }
+      for (const stats of commits) {
+        if (stats instanceof Error) commitSignal.failed('pushes', stats)
+        else commitSignal.committed('pushes', stats)
+      }
+    },
+  }
+}
+
+function carrierGauges(carrier: Pick<Relay['carrier'], 'state'>) {
+  const { budget, credentials, breaker } = carrier.state()
+  return {
+    carrierQueue: budget.waiting,
+    carrierCallsToday: budget.callsToday,
+    carrierCallsPerDay: budget.callsPerDay,
+    carrierCredentialsRefused: credentials === 'refused' ? 1 : 0,
+    carrierResting: breaker.state === 'closed' ? 0 : 1,
+  }
+}
+
+interface CommitReports {
+  readonly readiness: ReturnType<typeof createReadiness>
+  readonly meter: ReturnType<Tallies['over']>
+  readonly failures: ReturnType<typeof createFailureLog>
+}
+
+function reportCommits(commitSignal: Relay['commitSignal'], { readiness, meter, failures }: CommitReports): void {
+  commitSignal.subscribe({
+    committed(source, stats) {
+      readiness.storeWorks(source)
+      meter.batchCommitted(stats.size, stats.durationMs)
+      for (const [result, count] of stats.merged) meter.merged(result, count)
+    },
+    failed(source, error) {
+      readiness.storeFails(source, error)
+      failures.add('error', { err: error }, 'a commit failed; its senders are asked to try again')
+    },
+  })
+}

@@ -1,0 +1,60 @@
+import type { Config } from '../../core/config/config.ts'
+import type { PostOperator } from '../../core/flow/ports.ts'
+import { startRepeating } from '../../core/runtime/repeating.ts'
+import type { Relay } from '../../core/wiring/relay.ts'
+import { REPLICA } from '../../server/replicas/replicas.ts'
+import { createTroubleWatch, type TroubleWatchPorts } from '../events/trouble-watch.ts'
+
+/** How often the relay checks whether a trouble has begun or ended, in milliseconds. Without a change the check costs nothing. */
+const LOOK_MS = 1000
+/** How often the relay looks for ended jobs and quarantined pushes, in milliseconds, to notify operators of them. */
+const TELL_MS = 5000
+
+interface TellingPorts extends Pick<Relay, 'certificates' | 'wakeDispatcher'>, Pick<TroubleWatchPorts, 'otherClocks' | 'refused'> {
+  readonly postOperator: PostOperator
+}
+
+type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'unstored' | 'closing' | 'log'>
+
+/** Begins to notify operators of events. */
+export function startTelling(
+  { limits }: Pick<Config, 'limits'>,
+  { write, clock, disk, replicas, carrier, unstored, closing, log }: Parts,
+  ports: TellingPorts,
+): void {
+  const { certificates, wakeDispatcher } = ports
+  const watch = createTroubleWatch(
+    {
+      write,
+      unstored,
+      otherClocks: ports.otherClocks,
+      clock,
+      log,
+      carrier: carrier.state,
+      freeBytes: () => disk.state().freeBytes,
+      certificates: certificates.shown,
+      refused: ports.refused,
+      isPoller: () => replicas.holds('poller'),
+      wake: wakeDispatcher,
+    },
+    { freeBytesMin: limits.freeSpaceBytesMin, replica: REPLICA.name },
+  )
+  let hasToldRestores = false
+  const tell = async () => {
+    if (!replicas.holds('janitor')) return
+    const restores = hasToldRestores ? 0 : await write.tellRestores({ nowMs: clock.now() })
+    // Look for restores only once, because no store is restored while a relay uses it.
+    hasToldRestores = true
+    if (restores + (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
+  }
+  const often = (work: () => Promise<void>, everyMs: number) =>
+    startRepeating(
+      () => work().catch((err: unknown) => log.debug({ err }, 'notifying operators or deleting old events failed; the relay tries again')),
+      everyMs,
+    )
+  const look = async () => {
+    await watch()
+    await unstored.retry(ports.postOperator)
+  }
+  for (const repeated of [often(look, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
+}

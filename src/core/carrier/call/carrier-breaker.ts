@@ -1,0 +1,140 @@
+import {
+  admit,
+  afterAnswer,
+  afterFailure,
+  afterNoVerdict,
+  type Breaker,
+  type CallFailure,
+  CHECK_AFTER_MS,
+  closedBreaker,
+  isAnswer,
+  isCheckDue,
+  isDoubtful,
+  openBreaker,
+  startProbe,
+} from '../../domain/polling/breaker.ts'
+import { type CallPriority, type CarrierState, lacksAnswer } from '../../domain/polling/carrier-answer.ts'
+import type { Relay } from '../../flow/relay.ts'
+import type { StatusOutcome } from './status-call.ts'
+
+/** The part of a question to the carrier that the breaker looks at. */
+export interface Question {
+  readonly identifier: string
+  readonly language: string
+  readonly priority: CallPriority
+  /** Whether no parcel has the identifier. */
+  readonly ofNobody?: boolean | undefined
+}
+
+type Asked = Pick<Question, 'identifier' | 'ofNobody'>
+
+/** The circuit breaker for calls to the carrier. */
+export interface CarrierBreaker {
+  /** Runs `ask` unless the breaker is open. If `ask` returns null, the call was withdrawn, and counts neither as a failure nor as an answer. */
+  guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
+  /** Counts a question of an operator's, which is asked even while calls pause. It may be about the same parcel each time. */
+  checked(question: Omit<Question, 'priority'>, outcome: StatusOutcome): void
+  /** Whether an outcome says something about the carrier: it is a failure, or `isAnswer`. */
+  isTelling(outcome: StatusOutcome, ofNobody: boolean): boolean
+  /** Checks whether the carrier answers at all, if that is in doubt. Call it every second or so. Never rejects. */
+  lookAgain(): Promise<void>
+  state(): CarrierState['breaker']
+}
+
+export interface CarrierBreakerPorts extends Pick<Relay, 'clock' | 'log'> {
+  /** Returns identifiers about which the carrier gave an answer when they were last asked about; empty: there are none. */
+  readonly answeredBefore?: (() => Promise<readonly string[]>) | undefined
+  /** Whether a parcel was erased, so that the carrier must not be asked about it. Absent: none ever is. */
+  readonly isErased?: ((identifier: string) => Promise<boolean>) | undefined
+  /** Asks a question that only checks whether the carrier answers. */
+  readonly check: (question: Omit<Question, 'priority'>) => Promise<StatusOutcome | null>
+  readonly random?: () => number
+}
+
+/** Protects a failing carrier from more calls (see `core/domain/polling/breaker`), and logs when this begins and ends. */
+export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker {
+  const { clock, log, answeredBefore, isErased, random = Math.random } = ports
+  let breaker = closedBreaker
+  let lastFailed: Omit<Question, 'priority'> | null = null
+  let isChecking = false
+  let checkedAtMs = Number.NEGATIVE_INFINITY
+
+  const become = (next: Breaker): void => {
+    const before = breaker
+    breaker = next
+    const { state, unanswered, restUntilMs } = breaker
+    if (before.state === 'closed' && state === 'open') {
+      log.debug({ unanswered, restMs: Math.round(restUntilMs - clock.monotonic()) }, 'the carrier answers no question: calls pause')
+    }
+    if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
+  }
+  const isTelling = (outcome: StatusOutcome, ofNobody: boolean): boolean =>
+    outcome.kind === 'unavailable' || isAnswer(breaker, outcome.kind, { ofNobody, nowMs: clock.monotonic() })
+  const after = (outcome: StatusOutcome | null, { identifier, ofNobody = false }: Asked, as: CallFailure['as']): Breaker => {
+    const isTold = outcome !== null && isTelling(outcome, ofNobody)
+    if (isTold && outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)
+    const counted = outcome?.kind === 'unavailable' && outcome.conclusive ? lacksAnswer(outcome.reason) : null
+    if (outcome?.kind !== 'unavailable' || counted === null) return afterNoVerdict(breaker, as === 'probe')
+    const question = outcome.ofQuestion === true ? identifier : null
+    return afterFailure(breaker, { question, isRefusal: counted === 'refusal', ofNobody, as, nowMs: clock.monotonic(), random: random() })
+  }
+
+  /** `mayRepeat`: if there is no parcel that was answered before, ask the question again that has failed last. */
+  async function check(mayRepeat: boolean): Promise<void> {
+    if (isChecking || clock.monotonic() - checkedAtMs < CHECK_AFTER_MS) return
+    isChecking = true
+    try {
+      const known = answeredBefore === undefined ? [] : await answeredBefore().catch((): readonly string[] => [])
+      // If the store cannot tell, the question is forgotten too.
+      if (lastFailed !== null && (await isErased?.(lastFailed.identifier).catch(() => true)) === true) lastFailed = null
+      const others = known.filter((one) => !breaker.suspects.has(one) && !breaker.failing.has(one))
+      const identifier = others[Math.floor(random() * others.length)] ?? (mayRepeat ? lastFailed?.identifier : undefined)
+      if (identifier !== undefined && lastFailed !== null) {
+        checkedAtMs = clock.monotonic()
+        const outcome = await ports.check({ identifier, language: lastFailed.language }).catch(() => null)
+        become(after(outcome, { identifier }, 'check'))
+      } else if (isDoubtful(breaker, clock.monotonic())) {
+        become(openBreaker(breaker, { nowMs: clock.monotonic(), random: random() }))
+      }
+    } finally {
+      isChecking = false
+    }
+  }
+
+  const count = (question: Omit<Question, 'priority'>, outcome: StatusOutcome | null, as: CallFailure['as']): void => {
+    if (outcome?.kind === 'unavailable' && outcome.conclusive) lastFailed = question
+    become(after(outcome, question, as))
+    if (isDoubtful(breaker, clock.monotonic())) void check(false)
+  }
+
+  return {
+    async guard(question, ask) {
+      const { priority, identifier } = question
+      const admission = admit(breaker, priority, identifier, clock.monotonic())
+      if (admission.kind === 'rest') {
+        return { kind: 'unavailable', reason: 'resting', retryAfterMs: admission.restMs, detail: 'breaker', conclusive: false }
+      }
+      const as = admission.kind === 'probe' ? 'probe' : 'call'
+      if (as === 'probe') breaker = startProbe(breaker)
+      let outcome: StatusOutcome | null = null
+      try {
+        outcome = await ask()
+        return outcome
+      } finally {
+        count(question, outcome, as)
+      }
+    },
+    checked: (question, outcome) => count(question, outcome, 'call'),
+    isTelling,
+    async lookAgain() {
+      if (isCheckDue(breaker, clock.monotonic())) await check(true)
+    },
+    state() {
+      const { state, failures, unanswered, unansweredSinceMs, restUntilMs } = breaker
+      const nowMs = clock.monotonic()
+      if (state === 'closed') return { state, failures, restMs: 0 }
+      const sinceMs = Math.round(clock.now() - (nowMs - (unansweredSinceMs ?? nowMs)))
+      return { state, failures: unanswered, restMs: Math.max(0, Math.round(restUntilMs - nowMs)), sinceMs }
+    },
+  }
+}

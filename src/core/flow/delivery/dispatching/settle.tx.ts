@@ -1,0 +1,318 @@
+import { saveOperator } from '../../../../console/events/operator-endpoint.tx.ts'
+import { spanStart, type TallyAddition } from '../../../domain/admin/tally.ts'
+import {
+  type AttemptResult,
+  countAttempt,
+  endsByRefusal,
+  type Settlement,
+  settle,
+  slowsEndpoint,
+} from '../../../domain/delivery/delivery.ts'
+import {
+  type ClaimRef,
+  type DeliveryRules,
+  type DispatchRound,
+  groupFailures,
+  type Settled,
+  type SettledAttempt,
+} from '../../../domain/delivery/dispatch-round.ts'
+import { isSentDifferently } from '../../../domain/delivery/endpoint.ts'
+import {
+  addFailingTime,
+  alarmAfter,
+  type EndpointHealth,
+  healthAfter,
+  healthAt,
+  isProbeDue,
+  newHealth,
+  shouldProbe,
+  startProbing,
+  tryChanged,
+} from '../../../domain/delivery/endpoint-health.ts'
+import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
+import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
+import { OPERATOR_NAME, type OperatorEvent, tellFailure, WAITED_COUNTED_MAX } from '../../../domain/delivery/operator-event.ts'
+import { backfillSpan } from '../../../domain/history/audience.ts'
+import { addTallies } from '../../../store/admin/tallies.ts'
+import { findGone } from '../../../store/delivery/deliveries.ts'
+import { countWaiting } from '../../../store/delivery/endpoint-backlogs.ts'
+import { noteFailures } from '../../../store/delivery/failures.ts'
+import { waitsForOthers } from '../../../store/delivery/next-deliveries.ts'
+import type { Session } from '../../../store/engine.ts'
+import type { Transactions, WriteTx } from '../../../store/write-store.ts'
+import { recordOperatorEvent } from '../../operator-events.tx.ts'
+import type { Clock } from '../../ports.ts'
+import type { WriteSide } from '../../write-side.ts'
+import { createEditEndpoints, type EditEndpoints } from '../edit-endpoints.tx.ts'
+import { explainStart, firstUnqueuedSequence, startPosition } from '../start-position.tx.ts'
+import { disabledBefore, pauseUnnamed } from '../unnamed-endpoints.tx.ts'
+import { type AttemptLook, createAttemptWatch } from './attempt-watch.ts'
+import { claimDeliveries } from './claim-deliveries.tx.ts'
+
+/** The options are read again for every round. */
+export type DispatchRoundOptions = DeliveryRules
+
+/** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
+export function createDispatchRound(
+  store: Transactions,
+  options: DispatchRoundOptions,
+  clock: Pick<Clock, 'monotonic'>,
+): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | keyof EditEndpoints> {
+  const watch = createAttemptWatch(clock.monotonic)
+  return {
+    ...createEditEndpoints(store),
+
+    async dispatchRound(request) {
+      const look = watch.look(request)
+      const report = await store.transaction(
+        async (tx) => {
+          const [listed, skipped] = await Promise.all([tx.listEndpoints(), tx.findSkipped(deliveredTo(request))])
+          const known = { before: watch.withOwnPaces(listed, request.nowMs), marked: skipped }
+          const { states, notices } = await settleAll(tx, request, { ...known, look }, options)
+          return { endpoints: states, notices, ...(await claimDeliveries(tx, { states, request }, options)) }
+        },
+        { ofRole: 'any' },
+      )
+      look.keep(report.endpoints)
+      return report
+    },
+
+    syncEndpoints: (configured, nowMs, operatorUrl, isStarting = true) =>
+      store.transaction(async (tx) => {
+        const standing = await tx.listEndpoints()
+        const before = await disabledBefore(tx, standing)
+        for (const endpoint of configured) await saveConfigured(tx, { standing, before, nowMs }, endpoint)
+        const names = [...configured.map(({ name }) => name), ...(operatorUrl === null ? [] : [OPERATOR_NAME])]
+        await pauseUnnamed(tx, { names, nowMs, passedMs: 0, removeAfterMs: Number.POSITIVE_INFINITY, isStarting })
+        if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
+      }),
+
+    removeUnnamedEndpoints: (request) =>
+      store.transaction((tx) => pauseUnnamed(tx, { ...request, isStarting: false }), { ofRole: 'janitor' }),
+  }
+}
+
+/** What was read before a round settles. `marked`: the skipped deliveries. */
+interface SettleLook {
+  readonly before: readonly EndpointState[]
+  readonly marked: readonly ClaimRef[]
+  readonly look: AttemptLook
+}
+
+async function settleAll(
+  tx: WriteTx,
+  request: DispatchRound,
+  { before, marked, look }: SettleLook,
+  options: DispatchRoundOptions,
+): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
+  const states = [...before]
+  const indexes = new Map(before.map(({ endpoint }, index) => [endpoint.id, index]))
+  const settled: Settled[] = []
+  const notices: EndpointNotice[] = []
+  for (const attempt of request.settled) {
+    const index = indexes.get(attempt.endpointId)
+    const state = index === undefined ? undefined : states[index]
+    // The endpoint was removed during the attempt. So the delivery is cancelled, even if it was accepted.
+    if (index === undefined || state === undefined) continue
+    const seen = seenFailing(state, attempt, look)
+    const one = settleOne(seen, attempt, request.nowMs, options)
+    const health = alarmAfter(await healthOf(tx, seen, attempt, { look, nowMs: request.nowMs }), options.failingAfterMs, request.nowMs)
+    const after = stateAfter(seen, one, health, request.nowMs)
+    settled.push({ ...one, round: health.round })
+    states[index] = after
+    if (after !== state) notices.push(...noticesOf(state, after, attempt.result))
+  }
+  for (const [index, state] of states.entries()) {
+    const health = healthAt(state.health, request.nowMs)
+    if (health !== state.health && state.disabled === null) states[index] = { ...state, health }
+  }
+  const told = await operatorEvents(tx, { notices, states, nowMs: request.nowMs })
+  // Leave out the deliveries of removed endpoints, because they are cancelled instead.
+  const skipped = marked.filter((one) => indexes.has(one.endpointId) && !isUnderWay(one, request))
+  tx.saveSettlements(settled, skipped, request.nowMs)
+  noteFailures(tx, groupFailures(await stillStanding(tx, settled)), request.nowMs)
+  addTallies(tx, tallyGivenUp([...settled.filter(({ settlement }) => settlement.state === 'dead'), ...skipped], request.nowMs))
+  for (const [index, state] of states.entries()) {
+    const known = before[index]
+    if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
+    else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
+  }
+  for (const event of told) await recordOperatorEvent(tx, event, request.nowMs)
+  return { states, notices }
+}
+
+/** Leaves out attempts whose deliveries were erased meanwhile, because the endpoint's answer may name the erased parcel. */
+async function stillStanding(tx: Session, settled: readonly Settled[]): Promise<readonly Settled[]> {
+  const telling = settled.filter(({ result }) => result.kind !== 'accepted' && result.answerStart.byteLength > 0)
+  const gone = new Set(
+    await findGone(
+      tx,
+      telling.map(({ deliveryId }) => deliveryId),
+    ),
+  )
+  return gone.size === 0 ? settled : settled.filter(({ deliveryId }) => !gone.has(deliveryId))
+}
+
+function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: number): readonly TallyAddition[] {
+  const fromMs = spanStart('hour', nowMs)
+  return [...Map.groupBy(ended, ({ endpointId }) => endpointId)].map(([id, ofEndpoint]) => ({
+    fromMs,
+    kind: `endpoint:${id}`,
+    counts: { 'given up': ofEndpoint.length },
+  }))
+}
+
+/** Returns the endpoints to which this replica delivers, including the ones that it is giving up; null: all. */
+function deliveredTo({ held, settled }: DispatchRound): readonly string[] | null {
+  return held === undefined ? null : [...new Set([...held, ...settled.map(({ endpointId }) => endpointId)])]
+}
+
+function isUnderWay({ deliveryId, endpointId }: ClaimRef, { inFlight }: DispatchRound): boolean {
+  return inFlight[endpointId]?.includes(deliveryId) === true
+}
+
+function seenFailing(state: EndpointState, { endpointId, result }: SettledAttempt, look: AttemptLook): EndpointState {
+  if (result.kind === 'accepted') return state
+  const health = addFailingTime(state.health, result, look.failedAfterMs(endpointId))
+  return health === state.health ? state : { ...state, health }
+}
+
+/** A probe, an attempt before its planned time, and one whose answer slows the endpoint down use up no step of the retry schedule. */
+function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
+  const { result, random, plannedAtMs, atMs } = attempt
+  const { probing } = state.health
+  const isSpared = slowsEndpoint(attempt, result, state.health) || plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
+  const counted = countAttempt(attempt, result, nowMs, isSpared)
+  const { scheduleMs, refusals } = state.endpoint
+  const policy = scheduleMs === null ? options.policy : { ...options.policy, scheduleMs }
+  const planned = settle(counted, result, nowMs, policy, state.health, random, isSpared ? plannedAtMs : null)
+  const isRefused = planned.state === 'retrying' && endsByRefusal({ refusals, isFailing: probing !== null }, result)
+  const settlement: Settlement = isRefused ? { state: 'dead', reason: 'receiver_refused' } : planned
+  return { ...attempt, ...counted, settlement }
+}
+
+async function healthOf(
+  tx: Session,
+  state: EndpointState,
+  attempt: SettledAttempt,
+  { look, nowMs }: Pick<SettleLook, 'look'> & { readonly nowMs: number },
+): Promise<EndpointHealth> {
+  const { endpointId, parcelId, result: outcome, atMs } = attempt
+  const { ratePerSecond } = state.endpoint
+  const limit = slowsEndpoint(attempt, outcome, state.health)
+    ? { atMs, retryAfterMs: outcome.retryAfterMs, sentPerSecond: look.sentPerSecond(endpointId), ratePerSecond }
+    : null
+  const health = healthAfter(state.health, { parcelId, outcome, atMs, limit }, nowMs)
+  const verdict = shouldProbe(health)
+  if (verdict === 'no' || (verdict === 'ask' && (await waitsForOthers(tx, state.endpoint.id, health.failedParcels)))) return health
+  return startProbing(health, outcome, nowMs)
+}
+
+function stateAfter(
+  state: EndpointState,
+  { result, settlement }: Omit<Settled, 'round'>,
+  health: EndpointHealth,
+  nowMs: number,
+): EndpointState {
+  const disabled = settlement.state === 'held' ? (state.disabled ?? settlement.reason) : state.disabled
+  const used = result.kind === 'accepted' ? result.byNextKey : undefined
+  const keys = state.keys === null || used === undefined ? state.keys : keysAfterUse(state.keys, used)
+  if (health === state.health && disabled === state.disabled && keys === state.keys) return state
+  return withDisabled({ ...state, health, keys }, disabled, { atMs: nowMs, by: null })
+}
+
+function noticesOf(before: EndpointState, after: EndpointState, result: AttemptResult): readonly EndpointNotice[] {
+  const kind = noticeOf(before, after)
+  if (kind === null) return []
+  const { id: endpointId, name: endpoint } = after.endpoint
+  return [
+    { endpoint, endpointId, kind, sinceMs: after.health.failingSinceMs ?? before.health.failingSinceMs, failure: tellFailure(result) },
+  ]
+}
+
+function noticeOf(before: EndpointState, after: EndpointState): EndpointNotice['kind'] | null {
+  if (before.disabled === null && after.disabled === 'gone') return 'disabled_gone'
+  if (before.disabled === null && after.disabled === 'failing') return 'disabled_failing'
+  if (before.health.alarmedAtMs !== null && after.health.failingSinceMs === null) return 'recovered'
+  return before.health.alarmedAtMs === null && after.health.alarmedAtMs !== null ? 'failing' : null
+}
+
+interface Notices {
+  readonly notices: readonly EndpointNotice[]
+  readonly states: readonly EndpointState[]
+  readonly nowMs: number
+}
+
+/** Must run before the attempts are saved, because it counts the deliveries that waited until this round. */
+async function operatorEvents(tx: Session, { notices, states, nowMs }: Notices): Promise<readonly OperatorEvent[]> {
+  // Trouble of the endpoint for operator events is only logged, because an event about it could not arrive there.
+  const isOperator = ({ endpointId }: EndpointNotice) =>
+    states.some(({ endpoint, origin }) => endpoint.id === endpointId && origin === 'operator')
+  return await Promise.all(
+    notices
+      .filter((notice) => !isOperator(notice))
+      .map(async (notice) => {
+        const waited = notice.kind === 'recovered' ? await countWaiting(tx, notice.endpointId, WAITED_COUNTED_MAX) : 0
+        return operatorEvent(notice, waited, nowMs)
+      }),
+  )
+}
+
+function operatorEvent(notice: EndpointNotice, waited: number, nowMs: number): OperatorEvent {
+  const endpoint = { id: notice.endpointId, name: notice.endpoint }
+  if (notice.kind === 'disabled_gone' || notice.kind === 'disabled_failing')
+    return { event: 'endpoint_disabled', endpoint, because: notice.kind === 'disabled_gone' ? 'gone' : 'failing' }
+  const sinceMs = notice.sinceMs ?? nowMs
+  const since = new Date(sinceMs).toISOString()
+  return notice.kind === 'failing'
+    ? { event: 'endpoint_failing', endpoint, since, failure: notice.failure }
+    : { event: 'endpoint_recovered', endpoint, since, downForMs: Math.max(0, nowMs - sinceMs), waited }
+}
+
+async function saveConfigured(
+  tx: WriteTx,
+  {
+    standing,
+    before,
+    nowMs,
+  }: {
+    readonly standing: readonly EndpointState[]
+    readonly before: ReadonlyMap<string, EndpointState['disabled']>
+    readonly nowMs: number
+  },
+  configured: ConfiguredEndpoint,
+): Promise<void> {
+  const { from = null, secretsFingerprint, hasNewSecrets = false, ...endpoint } = configured
+  const known = standing.find((state) => state.endpoint.name === endpoint.name)
+  if (known !== undefined && known.origin !== 'config') {
+    throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
+  }
+  const id = known?.endpoint.id ?? ''
+  const was = known?.disabled === 'unnamed' ? before.get(id) : known?.disabled
+  const byOrder = was === 'operator' ? null : (was ?? null)
+  const disabled = endpoint.enabled ? byOrder : 'operator'
+  const start = known === undefined ? await startPosition(tx, from, nowMs) : { kind: 'ok' as const, ...known }
+  if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
+  const { queuedTo } = start
+  const isOther = (before: EndpointState) => {
+    const { secretsFingerprint: was = secretsFingerprint } = before
+    return hasNewSecrets || was !== secretsFingerprint || isSentDifferently(before.endpoint, endpoint)
+  }
+  const health = known === undefined ? newHealth : isOther(known) ? tryChanged(known.health, nowMs) : known.health
+  const next = await firstUnqueuedSequence(tx, queuedTo)
+  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, next)
+  const stood = {
+    disabled: null,
+    firstSequence: next,
+    beganAtMs: start.beganAtMs,
+    ...known,
+    health,
+    keys: null,
+    queuedTo,
+    backfilled,
+    endpoint: { ...endpoint, id },
+    origin: 'config' as const,
+    ...(secretsFingerprint === undefined ? {} : { secretsFingerprint }),
+  }
+  await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
+}

@@ -1,0 +1,16 @@
+import { type Kysely, sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
+
+/** The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `console/audit/action-lists.rows.ts`. */
+const STEPS = [
+  'create index operator_action_by_name on operator_action (by_name, at_ms, id) where length(by_name) <= 200',
+  'create index operator_action_by_action on operator_action (action, at_ms, id)',
+  'create index operator_action_by_both on operator_action (by_name, action, at_ms, id) where length(by_name) <= 200',
+  'create index operator_action_by_target on operator_action (target_kind, target, at_ms, id) where length(target) <= 200',
+]
+
+export const auditLists: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    for (const step of STEPS) await sql.raw(step).execute(db)
+  },
+}

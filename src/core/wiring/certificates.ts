@@ -1,0 +1,61 @@
+import type { ShownCertificate } from '../../console/events/trouble-watch.ts'
+import type { Config } from '../config/config.ts'
+import type { Log } from '../flow/ports.ts'
+import type { TlsFiles } from './tls-files.ts'
+
+export interface ClientCertificate {
+  readonly endpoint: string
+  readonly untilMs: number
+}
+
+type ListenerName = 'public' | 'internal'
+
+/**
+ * Reads the certificate and the key in these files, and uses them from now on. Resolves with the time when the certificate expires, in epoch
+ * milliseconds.
+ */
+export type RenewTls = (files: TlsFiles) => Promise<number>
+
+/** The relay's own TLS certificates: those of its listeners, and the client certificates that it presents to endpoints. */
+export interface Certificates {
+  /** Notes when the certificate of a listener expires, in epoch milliseconds; null: the listener has no certificate. */
+  inUse(listener: ListenerName, untilMs: number | null): void
+  /** Reads the files again, and returns and logs the problems. A listener whose files cannot be used keeps its certificate. */
+  renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
+  /** The certificates of the listeners. */
+  shown(): readonly ShownCertificate[]
+  /** Sets the function that reads the client certificates. It is set later, because the endpoints are opened after this object is created. */
+  takeClients(read: () => readonly ClientCertificate[]): void
+  clients(): readonly ClientCertificate[]
+}
+
+export function createCertificates({ log }: { readonly log: Log }): Certificates {
+  const untilMs = new Map<ListenerName, number>()
+  let readClients: () => readonly ClientCertificate[] = () => []
+  return {
+    inUse(listener, ms) {
+      if (ms !== null) untilMs.set(listener, ms)
+    },
+    async renew({ listen }, listeners) {
+      const problems: string[] = []
+      for (const listener of untilMs.keys()) {
+        const { tls } = listen[listener]
+        // Until a restart, a listener keeps its TLS even if the config names no certificate any more.
+        if (tls === null) continue
+        try {
+          untilMs.set(listener, await listeners[listener](tls))
+        } catch (error) {
+          const problem = error instanceof Error ? error.message : String(error)
+          problems.push(problem)
+          log.error({ listener, problem }, 'a certificate cannot be used; the previous one stays in use')
+        }
+      }
+      return problems
+    },
+    takeClients(read) {
+      readClients = read
+    },
+    clients: () => readClients(),
+    shown: () => [...untilMs].map(([listener, ms]) => ({ listener, untilMs: ms })),
+  }
+}

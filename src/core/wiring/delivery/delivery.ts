@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { firstWrite } from '../../../assembly/storage/storage.ts'
+import { createEnableOperator } from '../../../console/events/enable-operator.ts'
+import { createPostOperator } from '../../../console/events/post-operator.ts'
+import { createTestOperator } from '../../../console/events/test-operator.ts'
+import { describeTrouble } from '../../../console/problems/verdict.ts'
+import { VERSION } from '../../../package-files.ts'
+import type { EndpointToTry } from '../../../upkeep/check/endpoint-probes.ts'
+import { createManageJobs } from '../../../upkeep/jobs/manage-jobs.ts'
+import type { Config } from '../../config/config.ts'
+import { deliveryRules } from '../../config/delivery-rules.ts'
+import { hasRoomForWork } from '../../domain/admin/disk-room.ts'
+import { endpointOf, type Role } from '../../domain/admin/replica.ts'
+import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
+import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
+import { createFilterWarnings, describeWarning } from '../../flow/delivery/filter-warnings.ts'
+import { createManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
+import { createManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
+import { createDutyCycle } from '../../runtime/duty-cycle.ts'
+import { createMemory } from '../../runtime/memory.ts'
+import { openOutbound } from '../outbound.ts'
+import type { Relay } from '../relay.ts'
+import { openConfiguredEndpoints } from './configured-endpoints.ts'
+import { openDispatching } from './dispatching.ts'
+import { type JanitorPorts, startJanitor } from './janitor.ts'
+
+const KEY_BYTES = 32
+const USER_AGENT = `parcel-relay/${VERSION}`
+
+type Parts = Pick<Relay, 'path' | 'write' | 'reads' | 'clock' | 'log' | 'replicas' | 'meter' | 'threads'>
+type OwnParts = Pick<Relay, 'endpointKeys' | 'disk' | 'reprocessed' | 'retired' | 'ownPorts'>
+
+export type Delivery = Awaited<ReturnType<typeof openDelivery>>
+
+const SIGNERS_MAX = 1000
+
+// oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
+export async function openDelivery(config: Config, parts: Parts & OwnParts) {
+  const { vault } = parts.endpointKeys
+  const ports = { ...parts, vault, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
+  const { write, reads, replicas } = ports
+  const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
+  const { routeOf, operatorMessage } = configured
+  await warnAboutFilters(config, ports)
+  const outbound = openOutbound(config, parts)
+  const signerOf = createEndpointSigners({
+    ...ports,
+    configured: configured.secretsOf,
+    userAgent: USER_AGENT,
+    made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
+  })
+  const relayId = await write.relayId()
+  const sending = { ...ports, sender: outbound.sender, signerOf, routeOf, operatorMessage }
+  const dispatching = openDispatching(
+    { ...sending, held: replicas },
+    { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
+  )
+  const { wake, reorder, reordered, changed } = dispatching
+  const stopping = new AbortController()
+  const { inTurn, janitor } = openJanitor(config, { ...ports, onQueued: wake, onReordered: reorder }, stopping.signal)
+  /** Call it when this replica has changed endpoints. */
+  const review = () => {
+    changed()
+    janitor.wake()
+  }
+  const { enable: enableOperator, tryDaily } = createEnableOperator({ ...ports, review })
+  return {
+    /** The same for all replicas on a store. */
+    relayId,
+    manageDeliveries: createManageDeliveries(
+      { ...sending, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
+      { relayId, userAgent: USER_AGENT },
+    ),
+    manageJobs: createManageJobs(ports),
+    manageEndpoints: createManageEndpoints({ ...sending, ...configured, refuseUrl: outbound.refuseUrl, review }),
+    testOperator: createTestOperator({ ...sending, enable: enableOperator }),
+    enableOperator,
+    postOperator: createPostOperator({ ...sending, delivers: replicas.delivers }, { relayId }),
+    unwritten: dispatching.unwritten,
+    /** `list`: every endpoint and how to reach it. `make`: connects as for a delivery, but sends nothing. */
+    connections: { list: async () => (await reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
+    /** Starts sending. Call it after `ownPorts` can list the relay's ports. */
+    start() {
+      dispatching.start()
+      review()
+    },
+    wake,
+    /** Call when the order of a parcel's waiting deliveries may have changed. */
+    review: reorder,
+    /** Call when endpoints, jobs or roles may have changed. */
+    reviewAll() {
+      reorder()
+      janitor.wake()
+    },
+    /** Resumes the endpoints of the config that other replicas paused while this replica counted as dead. */
+    async restore() {
+      await configured.restore()
+      review()
+    },
+    /** See `ConfiguredEndpoints`. */
+    async removeUnnamed() {
+      await configured.removeUnnamed()
+      if (replicas.holds('janitor')) await tryDaily()
+    },
+    clientCertificates: configured.clientCertificates,
+    /** Resolves when this replica has no work of this role under way. Call it when the replica gives up the role. */
+    async drained(role: Role) {
+      const endpointId = endpointOf(role)
+      if (endpointId !== null) await dispatching.drained(endpointId)
+      if (role === 'janitor') await janitor.rests()
+    },
+    /** Ends all deliveries under way at once. Call it when the lease has run out. */
+    lapsed() {
+      dispatching.lapsed()
+      outbound.interrupt()
+    },
+    /** Ends long requests, such as replays, early. */
+    abortPending: () => stopping.abort(),
+    /** Applies the endpoints of a reloaded config. Endpoints that the API manages stay as they are. If it rejects, nothing has changed. */
+    async reload(next: Config) {
+      await configured.replace(next)
+      await write.adjustDelivery(deliveryRules(next))
+      outbound.replace(next)
+      review()
+      await warnAboutFilters(next, ports)
+    },
+    async stop() {
+      await janitor.stop()
+      await dispatching.stop(outbound.close)
+    },
+  }
+}
+
+/** The janitor's pieces of work run one at a time, with rests between them. */
+function openJanitor({ limits }: Config, ports: Omit<JanitorPorts, 'inTurn' | 'hasRoom'> & Pick<Relay, 'disk'>, stopping: AbortSignal) {
+  const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping }).catch(() => undefined)
+  const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
+  const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: limits.freeSpaceBytesMin })
+  return { inTurn, janitor: startJanitor({ ...ports, hasRoom, inTurn }) }
+}
+
+/** Logs a warning for each filter with a value that no event has ever had. */
+async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<Relay, 'reads' | 'log'>): Promise<void> {
+  const warningsAbout = createFilterWarnings(reads)
+  for (const { name, filters } of endpoints) {
+    for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, describeWarning(warning))
+  }
+}
+
+function listed(routeOf: RouteOf): (state: EndpointState) => EndpointToTry {
+  return (state) => {
+    const route = routeOf(state)
+    return {
+      ...state.endpoint,
+      url: route.url ?? state.endpoint.url,
+      enabled: state.disabled === null,
+      trouble: describeTrouble(state),
+      route: () => route,
+    }
+  }
+}

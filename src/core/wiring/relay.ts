@@ -1,0 +1,57 @@
+import type { Storage } from '../../assembly/storage/opened-storage.ts'
+import type { Unstored } from '../../console/events/unstored.ts'
+import type { Tallies } from '../../console/tallies/tallies.ts'
+import type { ManageBackups } from '../../upkeep/backups/manage-backups.ts'
+import type { TombstoneKeyKeeper } from '../../upkeep/erasure/tombstone-key.ts'
+import type { RefusedPushesKeeper } from '../../upkeep/refusals/refused-pushes.ts'
+import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
+import type { Config } from '../config/config.ts'
+import type { RestoreRecord } from '../domain/admin/restore.ts'
+import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
+import type { TokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
+import type { EndpointKeys } from '../flow/delivery/endpoint-keys.ts'
+import type { Vault } from '../flow/delivery/vault.ts'
+import type { LogDigest } from '../flow/log-digest.ts'
+import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
+import type { Log, Meter } from '../flow/ports.ts'
+import type { AtRest } from './at-rest-keys.ts'
+import type { Certificates } from './certificates.ts'
+import type { Closing } from './closing.ts'
+import type { Recording } from './recording.ts'
+
+/**
+ * The parts of the relay that several capabilities use, in about the order in which `app.ts` makes them. Each file here takes those that it uses,
+ * at most eight; only `app.ts` has them all.
+ */
+export interface Relay extends Storage, Recording {
+  readonly log: Log
+  readonly digest: LogDigest
+  readonly closing: Closing
+  /** The settings in effect. */
+  readonly settings: () => Config
+  /** Whether nothing is polled by schedule at a time. */
+  readonly isQuiet: (nowMs: number) => boolean
+  /** Call when there may be something to deliver. */
+  readonly wakeDispatcher: () => void
+  readonly unstored: Unstored
+  readonly tallies: Tallies
+  readonly refused: RefusedPushesKeeper
+  readonly atRest: AtRest
+  readonly vault: Vault
+  readonly endpointKeys: EndpointKeys
+  readonly tombstoneKey: TombstoneKeyKeeper
+  readonly carrier: RemoteCarrier
+  readonly pushes: PushHealthMonitor
+  readonly certificates: Certificates
+  readonly backups: ManageBackups
+  /** When the store was restored from backups, the oldest first. */
+  readonly restores: readonly RestoreRecord[]
+  readonly meter: Meter
+  readonly authenticate: Authenticate
+  /** Authenticates people in the portal. */
+  readonly sessions: Authenticate
+  /** The keys of tokens, which also sign the ids of forms. */
+  readonly keyring: TokenKeyring
+  /** The ports on which the relay listens. Nothing is sent to these ports on this machine, unless the config allows it. */
+  readonly ownPorts: () => readonly number[]
+}

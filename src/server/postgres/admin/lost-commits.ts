@@ -1,0 +1,98 @@
+import { sql } from 'kysely'
+import pg, { type Pool } from 'pg'
+import type { Session } from '../../../core/store/engine.ts'
+import { rawStatement } from '../raw-statement.ts'
+import { type Standing, standingColumns } from '../standing.ts'
+
+/** A replica's row, and the state of the server. */
+export interface ReplicaStanding extends Standing {
+  readonly started_at_ms: number
+  /** When the replica was last seen, before this statement. */
+  readonly seen_at_ms: number
+  /** The new `seen_at_ms` that the statement writes; absent: the statement only reads. */
+  readonly now_ms?: number
+}
+
+/**
+ * The id of the server's timeline (PostgreSQL's word for a branch of its history). A server begins a new timeline when it is promoted, or
+ * restored to a point in time. Null: the server cannot tell. (It may be another database that is compatible with PostgreSQL.)
+ */
+export type Timeline = string | null
+
+const TIMELINE = 'select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline'
+const readTimeline = rawStatement()(() => sql.raw<{ timeline: string }>(TIMELINE))
+
+export async function timelineOf(pool: Pool): Promise<Timeline> {
+  try {
+    return (await pool.query<{ timeline: string }>(TIMELINE)).rows[0]?.timeline ?? null
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && CANNOT_SAY.includes((error.code ?? '').slice(0, 2))) return null
+    throw error
+  }
+}
+
+/** Classes of errors from a server that cannot tell its timeline: feature not supported, not in the required state, syntax error. */
+const CANNOT_SAY = ['0A', '55', '42']
+
+/** Reads the timeline, in a transaction that fails if the server cannot tell. */
+export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timeline> {
+  const [row] = await session.all(readTimeline, {})
+  return row?.timeline ?? null
+}
+
+/** The columns of a `ReplicaStanding`, for a statement that reads `replica` and the row `sequence` of `counter`. */
+export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
+
+/**
+ * Notices that a server has lost commits that a replica wrote or read. After such a loss, another replica may have the same roles. All
+ * parts of a replica share one object, so that they agree.
+ */
+export interface LostCommits {
+  /**
+   * Call it when a statement that reads the replica's row is sent, and call the returned function with that row. The function resolves with
+   * true if the server has lost commits of this replica, now or earlier. It calls `timeline` only at first and after the server changed or restarted.
+   */
+  asking(replicaId: number): (found: ReplicaStanding, timeline: () => Promise<Timeline>) => Promise<boolean>
+}
+
+interface Known extends ReplicaStanding {
+  readonly replicaId: number
+  readonly timeline: Timeline
+}
+
+/**
+ * Makes the watch for lost commits. A restart alone loses nothing. Commits are lost if the counter has gone back, or if the replica's row is
+ * of another registration. After a restart, they are also lost if the timeline has changed or is unknown, or if the row's time
+ * has gone back. Example: this replica saw sequence 60, files with sequence 50 are restored, and other replicas raise it to 70. If the timeline
+ * is the same, only the row's time shows the loss.
+ */
+export function createLostCommits(): LostCommits {
+  let known: Known | null = null
+  let lostId: number | null = null
+
+  return {
+    asking(replicaId) {
+      // Compare with the state that was known when the statement was sent, because answers on several connections overtake one another.
+      const before = known?.replicaId === replicaId ? known : null
+      return async (found, readTimelineNow) => {
+        if (replicaId === lostId) return true
+        const isSameServer = before?.server === found.server
+        const timeline = isSameServer ? before.timeline : await readTimelineNow()
+        if (before !== null && hasLost(before, { ...found, timeline })) {
+          lostId = replicaId
+          return true
+        }
+        const isNewer = known?.server === found.server && known.sequence < found.sequence
+        if (known === before || known?.replicaId !== replicaId || isNewer)
+          known = { ...found, seen_at_ms: found.now_ms ?? found.seen_at_ms, replicaId, timeline }
+        return false
+      }
+    },
+  }
+}
+
+function hasLost(before: Omit<Known, 'replicaId'>, found: Omit<Known, 'replicaId'>): boolean {
+  if (found.started_at_ms !== before.started_at_ms || found.sequence < before.sequence) return true
+  if (found.server === before.server) return false
+  return found.timeline === null || found.timeline !== before.timeline || found.seen_at_ms < before.seen_at_ms
+}

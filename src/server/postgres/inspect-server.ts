@@ -1,0 +1,45 @@
+import type { Pool } from 'pg'
+import { TOMBSTONE_KEY } from '../../core/store/settings.ts'
+import { openPostgres } from './postgres-engine.ts'
+import { inspectSchema } from './postgres-migrate.ts'
+import { nameDatabase } from './postgres-pool.ts'
+import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
+
+/** The state of a database that was inspected without changing it. */
+export interface InspectedDatabase {
+  /** `none`: the relay's tables do not exist yet. */
+  readonly schema: 'none' | 'older' | 'current'
+  /** The number of relays that use the database now. */
+  readonly replicas: number
+  /** The encrypted key of the tombstones; null: nothing was erased, or the tables are not those of this version. */
+  readonly tombstoneKey: string | null
+}
+
+/** Finds out whether a relay could use a database, without changing anything. If not, rejects with the reasons and their remedies. */
+export async function inspectPostgres(url: string): Promise<InspectedDatabase> {
+  const name = nameDatabase(url)
+  const { pool, close } = openPostgres(url, 1)
+  try {
+    await refuseUnsafeServer(pool, name)
+    const schema = await inspectSchema(pool, name)
+    if (schema === 'none') {
+      const { rows } = await pool.query<{ may: boolean }>("select has_schema_privilege(current_schema(), 'CREATE') as may")
+      if (rows[0]?.may !== true)
+        throw new Error(`store: the relay's user may not make its tables in ${name}. Make that user the owner of the database.`)
+      return { schema, replicas: 0, tombstoneKey: null }
+    }
+    const { rows } = await pool.query<{ live: number }>(
+      'select count(*)::integer as live from replica where until_ms > extract(epoch from now()) * 1000',
+    )
+    return { schema, replicas: rows[0]?.live ?? 0, tombstoneKey: schema === 'current' ? await tombstoneKeyIn(pool) : null }
+  } finally {
+    await close()
+  }
+}
+
+async function tombstoneKeyIn(pool: Pool): Promise<string | null> {
+  const { rows } = await pool.query<{ value: Buffer }>('select value from setting where name = $1 and exists (select 1 from tombstone)', [
+    TOMBSTONE_KEY,
+  ])
+  return rows[0]?.value.toString() ?? null
+}

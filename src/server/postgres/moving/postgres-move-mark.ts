@@ -1,0 +1,200 @@
+import { systemCode } from '../../../core/domain/errors.ts'
+import { LEFT_STORES } from '../../../upkeep/moving/left-stores.rows.ts'
+import {
+  decodeMark,
+  encodeMark,
+  MARK_COLUMNS,
+  MARK_TABLE,
+  type MarkRow,
+  type MoveMark,
+  type MoveSide,
+} from '../../../upkeep/moving/move-mark.rows.ts'
+import { keyOf, MOVED_TABLES, type MovedTable } from '../../../upkeep/moving/moved-tables.rows.ts'
+import { addLeftStore, type LeftStore, parseLeftStores } from '../../../upkeep/moving/store-move.rules.ts'
+import type { MoveClient } from './postgres-move-client.ts'
+
+const UNDEFINED_TABLE = '42P01'
+/** Stands in the mark for the id of a replica if no replica continues the move. */
+const NOBODY = -1
+
+/** Reads the mark that a move leaves in the store; null: there is none. */
+export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<MoveMark | null> {
+  const { rows: found } = await query<{ there: string | null }>('select to_regclass($1)::text as there', [MARK_TABLE])
+  if (found[0]?.there === null) return null
+  // The table may be dropped between the two queries.
+  const { rows } = await query<MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`).catch((error: unknown) => {
+    if (systemCode(error) === UNDEFINED_TABLE) return { rows: [] }
+    throw error
+  })
+  return rows[0] === undefined ? null : decodeMark(rows[0])
+}
+
+async function makeMarkTable({ query }: MoveClient): Promise<void> {
+  await query(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
+    peer text not null, address text not null, at_ms bigint not null,
+    replica_id bigint not null, paused_at_ms bigint, backend_pid integer)`)
+}
+
+export async function writeMark(client: MoveClient, mark: MoveMark): Promise<void> {
+  const { query } = client
+  await makeMarkTable(client)
+  await query(`delete from ${MARK_TABLE}`)
+  await query(`insert into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, $1, $2, $3, $4, $5, $6)`, encodeMark(mark))
+}
+
+export async function dropMark({ query }: MoveClient): Promise<void> {
+  await query(`drop table if exists ${MARK_TABLE}`)
+  await query(`delete from counter where name = '${MOVING}'`)
+}
+
+/** While this counter is above 0, no replica writes. */
+const MOVING = 'moving'
+const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+/** A switch counts as failed after this time, or when its connection is gone. A pooler may keep that connection open. */
+const PAUSE_MS_MAX = 10_000
+const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
+
+/** Asks all replicas to stop writing. They see the request when they next look for commits of other replicas. */
+export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
+  await transaction({}, async () => {
+    await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [
+      moveId,
+    ])
+    await query(`insert into counter (name, value, base, version) values ('${MOVING}', 1, 0, 0) on conflict (name) do update set value = 1`)
+  })
+}
+
+export async function countReplicas({ query }: MoveClient): Promise<number> {
+  const { rows } = await query<{ n: number }>(`select count(*) as n from replica where until_ms > ${NOW_MS}`)
+  return rows[0]?.n ?? 0
+}
+
+/** Whether the move is still under way. If the replica that runs it seems to be gone, another replica ends the move. */
+export async function isMine({ query }: MoveClient, { moveId }: MoveSide, lock = ''): Promise<boolean> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing') ${lock}`, [moveId])
+  return rowCount === 1
+}
+
+/** Keeps other replicas from ending the move during this transaction. Throws if the move has ended already. */
+export async function holdMark(client: MoveClient, side: MoveSide): Promise<void> {
+  if (!(await isMine(client, side, 'for share'))) throw new Error(GIVEN_UP)
+}
+
+const GIVEN_UP = 'another replica has given the move up'
+
+/** Deletes recorded keys of changed rows. Throws if the move has ended: the keys may be those of the next move. */
+export async function dropChanges({ query }: MoveClient, table: MovedTable, marks: readonly number[], { moveId }: MoveSide): Promise<void> {
+  const { rowCount } = await query(
+    `delete from ${changesOf(table)} where seq = any($1::bigint[])
+      and exists (select 1 from ${MARK_TABLE} where move_id = $2 and state in ('copying', 'pausing'))`,
+    [[...marks], moveId],
+  )
+  if (rowCount !== marks.length) throw new Error(GIVEN_UP)
+}
+
+/** Notes that no replica continues the move, and ends the pause. */
+export async function leaveMark({ query }: MoveClient): Promise<void> {
+  await query(`update ${MARK_TABLE} set state = 'copying', move_id = '', replica_id = ${NOBODY}`)
+  await query(`delete from counter where name = '${MOVING}'`)
+}
+
+/** Whether a live replica copies the store, or a switch is under way. */
+export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark
+    where (state = 'copying' and exists (select 1 from replica where replica.id = mark.replica_id and until_ms > ${NOW_MS}))
+      or (state = 'pausing' and ${PAUSE_GOES_ON})`)
+  return rowCount === 1
+}
+
+export async function lockMark(client: MoveClient): Promise<void> {
+  await makeMarkTable(client)
+  await client.query(`lock table ${MARK_TABLE} in exclusive mode`)
+}
+
+/** Notes that the switch to this store has begun. While the switch is under way, no other move may empty the store. */
+export async function noteSwitch({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
+  await query(`update ${MARK_TABLE} set paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [moveId])
+}
+
+export async function isBeingSwitched({ query }: MoveClient): Promise<boolean> {
+  const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark where state = 'receiving' and ${PAUSE_GOES_ON}`)
+  return rowCount === 1
+}
+
+/** Names the table in which a move records the keys of changed rows. */
+export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
+
+/** The rows that each trigger sees. A trigger fires once for each statement. An insert with `on conflict do update` fires two triggers. */
+const EVENTS = {
+  insert: { names: 'referencing new table as added', rows: ['added'] },
+  update: { names: 'referencing old table as gone new table as added', rows: ['gone', 'added'] },
+  delete: { names: 'referencing old table as gone', rows: ['gone'] },
+} as const
+
+/**
+ * Begins to record the key of every changed row. If the key itself changes, both keys are recorded. Waits for open transactions that have
+ * written to the table.
+ */
+export async function keepChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
+  const changes = changesOf(table)
+  const names = keyOf(table).map(({ name }) => name)
+  const columns = keyOf(table).map(({ name, kind }) => `${name} ${kind === 'number' ? 'bigint' : kind === 'bytes' ? 'bytea' : 'text'}`)
+  await query(`create table ${changes} (seq bigint primary key generated always as identity, ${columns.join(', ')})`)
+  for (const [event, { names: transitions, rows }] of Object.entries(EVENTS)) {
+    const keys = rows.map((row) => `select ${names.join(', ')} from ${row}`).join(' union ')
+    await query(`create function ${changes}_${event}() returns trigger language plpgsql as $$ begin
+      insert into ${changes} (${names.join(', ')}) ${keys}; return null; end $$`)
+    await query(`create trigger ${changes}_${event} after ${event} on ${table.name} ${transitions}
+      for each statement execute function ${changes}_${event}()`)
+  }
+}
+
+/** Makes the database refuse all later writes of every relay. */
+export async function refuseWrites({ query }: MoveClient): Promise<void> {
+  await query(`create function moved_refuse() returns trigger language plpgsql as $$ begin
+    raise exception 'the store was moved' using errcode = 'object_not_in_prerequisite_state'; end $$`)
+  for (const table of REFUSING)
+    await query(`create trigger moved_refuse before insert or update or delete or truncate on ${table} for each statement
+      execute function moved_refuse()`)
+}
+
+/**
+ * The tables that refuse writes after the switch: all moved tables, and two others. Every transaction that takes a number writes `counter`. And a
+ * replica that stood still during the switch must not renew its lease in `replica`.
+ */
+export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
+
+/** Stops recording the keys of a table's changed rows. Waits for open transactions that read or write the table. */
+export async function stopKeepingChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
+  await query(`drop function if exists ${functionsOf(table).join(', ')} cascade`)
+}
+
+/** Removes all that a move adds to a store, except the mark. */
+export async function dropMoveParts({ query }: MoveClient): Promise<void> {
+  await query(`drop function if exists ${['moved_refuse()', ...MOVED_TABLES.flatMap(functionsOf)].join(', ')} cascade`)
+  await query(`drop table if exists ${MOVED_TABLES.map(changesOf).join(', ')}`)
+}
+
+function functionsOf(table: MovedTable): readonly string[] {
+  return Object.keys(EVENTS).map((event) => `${changesOf(table)}_${event}()`)
+}
+
+/** Remembers a store that a move has left behind. `current`: the name of this store. */
+export async function noteLeftStore({ query }: MoveClient, left: LeftStore, current: string): Promise<void> {
+  const { rows } = await query<{ value: Buffer }>('select value from setting where name = $1', [LEFT_STORES])
+  const stores = addLeftStore(rows[0] === undefined ? [] : parseLeftStores(rows[0].value.toString()), left, current)
+  await query('insert into setting (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value', [
+    LEFT_STORES,
+    Buffer.from(JSON.stringify(stores)),
+  ])
+}
+
+export async function failMoves({ query }: MoveClient, failure: string, nowMs: number): Promise<void> {
+  await query("update job set state = 'failed', failure = $1, ended_at_ms = $2 where kind = 'move' and ended_at_ms is null", [
+    failure,
+    nowMs,
+  ])
+}
+
+/** Finds the mark if the move `$1` fills this store. Keeps other moves from replacing the mark until the transaction ends. */
+export const MARK_IS_MINE = `select 1 from ${MARK_TABLE} where state = 'receiving' and move_id = $1 for share`

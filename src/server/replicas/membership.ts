@@ -1,0 +1,186 @@
+import type { Concern } from '../../console/problems/concern.ts'
+import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../core/domain/admin/replica.ts'
+import type { Relay } from '../../core/flow/relay.ts'
+import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
+import type { ReplicaConfig, ReplicaTable, Watermarks } from './replica-table.rows.ts'
+
+/** Begins and ends the work that a replica does because it holds a role. */
+export interface Duties {
+  /** Called when the replica has taken roles, or holds them again after its lease had run out. No work of these roles is under way then. */
+  taken(roles: readonly Role[]): void
+  /** Resolves when all work of the role has ended. No new work begins, because `Membership.holds` is false by then. */
+  giveUp(role: Role): Promise<void>
+  /** Called when the lease has run out. Ends the work of all roles at once. */
+  lapsed(): void
+}
+
+/** Tells which roles this relay holds among the replicas that share its store. */
+export interface Membership {
+  id(): number
+  /** Whether this replica holds the role now. Call it before each attempt and each poll. */
+  holds(role: Role): boolean
+  /** The endpoints to which this replica delivers; null: all. */
+  endpoints(): readonly string[] | null
+  delivers(endpointId: string): boolean
+  /** Rises when this replica was declared dead and has lost all its roles. Work that began in an earlier term must not save its results. */
+  term(): number
+  /** Returns a signal that is aborted when the lease runs out. Get a new signal for each poll. */
+  signal(): AbortSignal
+  list(): Promise<readonly Replica[]>
+  /** How many replicas there were when the roles were last shared, this one included. */
+  count(): number
+  /** Publishes a reloaded config to the other replicas. */
+  configure(config: ReplicaConfig): Promise<void>
+  /** From now on tells the other replicas what only this one can know. Called every second. */
+  tell(concerns: () => readonly Concern[]): void
+}
+
+/** A membership with the verbs that keep it up to date. Before you call a verb again, wait until its last call has ended. */
+export interface DrivenMembership extends Membership, Pick<ReplicaLease, 'renew' | 'check' | 'isValid'> {
+  start(duties: Duties): void
+  /** Takes and gives up roles if anything has changed. `seen` null: the store could not be read. Never rejects. */
+  share(seen: Watermarks | null): Promise<void>
+  /** Leaves at once, so that the others need not wait for the lease to run out. */
+  leave(): Promise<void>
+}
+
+export interface MembershipPorts extends Pick<ReplicaLeasePorts, 'clock' | 'log' | 'onServerTime'> {
+  readonly table: ReplicaTable
+}
+
+/** Joins the replicas that share a store. Rejects if the store fails. */
+export async function joinReplicas(ports: MembershipPorts, options: ReplicaLeaseOptions, config: ReplicaConfig): Promise<DrivenMembership> {
+  const { table } = ports
+  const roles = createHeldRoles(ports)
+  const lease = await openReplicaLease(
+    { ...ports, onLapsed: roles.lapsed, onLost: roles.lost, onOthersLapsed: roles.changed },
+    options,
+    config,
+  )
+  const holds = (role: Role) => roles.has(role) && lease.isValid()
+  return {
+    ...lease,
+    holds,
+    delivers: (endpointId) => holds(dispatcherOf(endpointId)),
+    endpoints: () => (lease.isValid() ? roles.list().flatMap((role) => endpointOf(role) ?? []) : []),
+    list: table.list,
+    count: roles.replicas,
+    start: roles.start,
+    share: async (seen) => (lease.isValid() ? await roles.share(seen, lease.id()) : undefined),
+    async leave() {
+      roles.lost()
+      await table.remove(lease.id())
+    },
+  }
+}
+
+interface HeldRoles {
+  has(role: Role): boolean
+  list(): readonly Role[]
+  replicas(): number
+  start(duties: Duties): void
+  share(seen: Watermarks | null, id: number): Promise<void>
+  /** Makes the next `share` look at the roles, because other replicas may have come or gone. */
+  changed(): void
+  lapsed(why: LapseReason): void
+  lost(): void
+}
+
+/** Keeps the roles of this replica. It holds a role as soon as the store says so, and gives the role up only when the role's work has ended. */
+function createHeldRoles({ table, log }: Pick<Relay, 'log'> & { readonly table: Pick<ReplicaTable, 'changeRoles'> }): HeldRoles {
+  let duties: Duties | null = null
+  let held: ReadonlySet<Role> = new Set()
+  let shared: Watermarks | null = null
+  let isShareDue = true
+  let replicas = 1
+  /** How often all roles were lost. */
+  let losses = 0
+  /** How often the lease has run out. */
+  let lapses = 0
+  /** The value of `lapses` when the last change of roles began. */
+  let resumed = 0
+  const leaving = createLeaving(() => {
+    isShareDue = true
+  })
+
+  async function change(id: number, to: Duties): Promise<void> {
+    const asOf = losses
+    const lapsesBefore = lapses
+    const ended = leaving.ended()
+    let excess: readonly Role[] = []
+    const roles = await table.changeRoles(id, (assignment) => {
+      const wanted = shareRoles(assignment, id)
+      excess = wanted.giveUp
+      replicas = assignment.live.length
+      return { take: wanted.take, giveUp: ended }
+    })
+    if (losses !== asOf) return
+    // If the lease has run out since the last change, the work of all roles was ended. So every role counts as new, and its work begins again.
+    const before: ReadonlySet<Role> = resumed === lapsesBefore ? held : new Set()
+    resumed = lapsesBefore
+    held = new Set(roles)
+    leaving.forget(ended)
+    for (const role of excess) if (held.has(role) && !leaving.has(role)) leaving.add(role, to.giveUp(role))
+    const taken = roles.filter((role) => !before.has(role) && !leaving.has(role))
+    if (taken.length > 0 || roles.length < before.size) log.info({ replica: id, roles }, 'the roles of this replica have changed')
+    if (taken.length > 0) to.taken(taken)
+  }
+
+  return {
+    has: (role) => held.has(role) && !leaving.has(role),
+    list: () => [...held].filter((role) => !leaving.has(role)),
+    replicas: () => replicas,
+    start(given) {
+      duties = given
+    },
+    async share(seen, id) {
+      const isSame = seen === null || (shared?.roles === seen.roles && shared.endpoints === seen.endpoints)
+      if (duties === null || (isSame && !isShareDue)) return
+      isShareDue = false
+      try {
+        await change(id, duties)
+        shared = seen ?? shared
+      } catch (err) {
+        isShareDue = true
+        log.debug({ err }, 'roles could not be shared; the replica tries again')
+      }
+    },
+    changed() {
+      isShareDue = true
+    },
+    lapsed(why) {
+      lapses += 1
+      isShareDue = true
+      if (held.size > 0) log.warn(why, 'the lease of this replica has run out: it stops everything that only one replica may do')
+      duties?.lapsed()
+    },
+    lost() {
+      losses += 1
+      held = new Set()
+      leaving.clear()
+      isShareDue = true
+    },
+  }
+}
+
+/** The roles that this replica is giving up. It begins no work for them. Other replicas may take a role only when its work here has ended. */
+function createLeaving(onEnded: () => void) {
+  const leaving = new Map<Role, { hasEnded: boolean }>()
+  return {
+    has: (role: Role) => leaving.has(role),
+    ended: (): readonly Role[] => [...leaving].filter(([, { hasEnded }]) => hasEnded).map(([role]) => role),
+    add(role: Role, work: Promise<void>): void {
+      const one = { hasEnded: false }
+      leaving.set(role, one)
+      const end = () => {
+        one.hasEnded = true
+        onEnded()
+      }
+      work.then(end, end)
+    },
+    forget(roles: readonly Role[]): void {
+      for (const role of roles) leaving.delete(role)
+    },
+    clear: () => leaving.clear(),
+  }
+}

@@ -1,0 +1,173 @@
+import type { Concern } from '../../console/problems/concern.ts'
+import type { Clock } from '../../core/flow/ports.ts'
+import type { Relay } from '../../core/flow/relay.ts'
+import type { ReplicaConfig, ReplicaTable, TimeSample } from './replica-table.rows.ts'
+
+const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
+
+/** Why a lease has run out, for the log: this process stood still for a time, or the last renewal failed with an error. */
+export type LapseReason = { readonly stoodStillMs: number } | { readonly err: unknown }
+
+/** The lease of this replica. While it lasts, the other replicas treat this one as alive. */
+export interface ReplicaLease {
+  id(): number
+  /** Rises when this replica learns that it was declared dead. */
+  term(): number
+  /** Whether the lease still lasts by this replica's clocks. While it lasts, no other replica can have taken its roles. */
+  isValid(): boolean
+  leftMs(): number
+  /** Returns a signal that is aborted when the lease runs out. */
+  signal(): AbortSignal
+  /** Renews the lease. Never rejects. If the store does not answer, the lease runs out. */
+  renew(): Promise<void>
+  /** Notices that the lease has run out. Call it often. */
+  check(): void
+  configure(config: ReplicaConfig): Promise<void>
+  /** From now on each renewal tells the other replicas these concerns. */
+  tell(concerns: () => readonly Concern[]): void
+}
+
+export interface ReplicaLeasePorts extends Pick<Relay, 'clock' | 'log'> {
+  readonly table: Pick<ReplicaTable, 'register' | 'renew' | 'configure'>
+  /** Called with each server time that the store has reported. */
+  readonly onServerTime: (sample: TimeSample) => void
+  readonly onOthersLapsed: () => void
+  readonly onLapsed: (why: LapseReason) => void
+  /** Called when this replica was declared dead. It then joins again under a new id, without roles. */
+  readonly onLost: () => void
+}
+
+export interface ReplicaLeaseOptions {
+  readonly name: string
+  readonly version: string
+  /** How long a replica counts as alive after its last renewal, in milliseconds. */
+  readonly ttlMs: number
+}
+
+/** Registers this relay as a replica. Rejects if the store fails. */
+export async function openReplicaLease(
+  ports: ReplicaLeasePorts,
+  options: ReplicaLeaseOptions,
+  first: ReplicaConfig,
+): Promise<ReplicaLease> {
+  const { table, clock, log } = ports
+  const { ttlMs } = options
+  let failure: unknown = null
+  let isAway = false
+  const validity = createValidity(clock, (stoodStillMs) =>
+    ports.onLapsed(stoodStillMs > ttlMs / 2 ? { stoodStillMs } : { err: failure ?? new Error('the store has not answered yet') }),
+  )
+  let config = first
+  let id = 0
+  let term = 0
+  let configuredAtMs: number | null = null
+  let concerns: () => readonly Concern[] = () => []
+
+  async function timed<T extends { readonly nowMs: number } | null>(ask: () => Promise<T>): Promise<T> {
+    const asked = momentOf(clock)
+    const answer = await ask()
+    if (answer === null) return answer
+    ports.onServerTime({ serverMs: answer.nowMs, askedMs: asked.monotonicMs, heardMs: clock.monotonic() })
+    // Count from before the request was sent, so that the lease never ends later here than in the store.
+    validity.lasts(ttlMs, asked)
+    if (isAway) log.info({ replica: id }, 'the database answers again')
+    isAway = false
+    failure = null
+    return answer
+  }
+
+  const register = async () => {
+    const { name, version } = options
+    const joined = await timed(() => table.register({ ...config, name, version, ttlMs, configuredAtMs }))
+    id = joined.id
+    configuredAtMs ??= joined.nowMs
+  }
+
+  await register()
+  return {
+    ...validity,
+    id: () => id,
+    term: () => term,
+    async renew() {
+      // Check now, because the lease may run out before the store answers.
+      validity.check()
+      try {
+        const renewed = await timed(() => table.renew(id, ttlMs, concerns()))
+        if (renewed === null) {
+          failure ??= new Error('this replica counts as dead')
+          validity.lasts(0, momentOf(clock))
+          validity.check()
+          log.warn({ replica: id }, DECLARED_DEAD)
+          term += 1
+          ports.onLost()
+          await register()
+        } else if (renewed.lapsed > 0) ports.onOthersLapsed()
+      } catch (err) {
+        log[isAway ? 'debug' : 'warn']({ err }, 'the lease of this replica could not be renewed; the replica tries again every second')
+        isAway = true
+        failure = err
+      }
+      validity.check()
+    },
+    tell(next) {
+      concerns = next
+    },
+    async configure(next) {
+      config = next
+      configuredAtMs = (await table.configure(id, next)) ?? configuredAtMs
+    },
+  }
+}
+
+interface Moment {
+  readonly monotonicMs: number
+  readonly wallMs: number
+}
+
+function momentOf(clock: Clock): Moment {
+  return { monotonicMs: clock.monotonic(), wallMs: clock.now() }
+}
+
+/**
+ * Returns the time between two moments, by the clock that has gone further. The monotonic clock stands still while the machine is
+ * suspended, and the wall clock may be put back. If the wall clock is put forward, the lease seems to have run out until it is renewed.
+ */
+function elapsedMs(from: Moment, to: Moment): number {
+  return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs)
+}
+
+/** Keeps how long the lease lasts. `onLapsed` gets the time since the last check, in milliseconds. */
+function createValidity(clock: Clock, onLapsed: (uncheckedMs: number) => void) {
+  let checkedAt = momentOf(clock)
+  let since = checkedAt
+  let lastsMs = Number.NEGATIVE_INFINITY
+  let hasLapsed = false
+  let controller = new AbortController()
+  const leftMs = () => lastsMs - elapsedMs(since, momentOf(clock))
+  function check(): void {
+    const now = momentOf(clock)
+    const uncheckedMs = Math.round(elapsedMs(checkedAt, now))
+    checkedAt = now
+    if (hasLapsed || leftMs() > 0) return
+    hasLapsed = true
+    controller.abort()
+    onLapsed(uncheckedMs)
+  }
+  return {
+    leftMs,
+    check,
+    isValid: () => leftMs() > 0,
+    signal() {
+      // After a pause of the process this may be the first code that runs.
+      check()
+      return controller.signal
+    },
+    lasts(ms: number, from: Moment): void {
+      lastsMs = ms
+      since = from
+      if (!hasLapsed || leftMs() <= 0) return
+      hasLapsed = false
+      controller = new AbortController()
+    },
+  }
+}

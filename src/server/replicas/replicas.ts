@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Config } from '../../core/config/config.ts'
+import { revealAll } from '../../core/config/secret.ts'
+import { OPERATOR_NAME } from '../../core/domain/delivery/operator-event.ts'
+import type { Clock, Log } from '../../core/flow/ports.ts'
+import { nameKey } from '../../core/ops/vault.ts'
+import { isRunning } from '../../core/runtime/is-running.ts'
+import { startRepeating } from '../../core/runtime/repeating.ts'
+import { createServerClock, type ServerClock } from '../../core/runtime/server-clock.ts'
+import { systemClock } from '../../core/runtime/system-clock.ts'
+import type { LessonTable } from '../../core/store/polling/shared-carrier.ts'
+import { VERSION } from '../../package-files.ts'
+import type { LostCommits } from '../postgres/admin/lost-commits.ts'
+import { openReplicaTable } from '../postgres/admin/replica-table.ts'
+import type { ServerWatch } from '../postgres/server-watch.ts'
+import { type Duties, joinReplicas, type Membership } from './membership.ts'
+import { nameReplica, removePredecessors } from './remove-predecessors.ts'
+import { createReplicaChanges, type ReplicaChangeListener } from './replica-changes.ts'
+import type { ReplicaConfig, TimeSample } from './replica-table.rows.ts'
+
+/** A replica that was not seen for this long is declared dead. */
+const TTL_MS = 5000
+const RENEW_EVERY_MS = 1000
+/** How often this replica looks for commits of other replicas. */
+const LOOK_EVERY_MS = 100
+const TIDY_EVERY_MS = 60_000
+/** How long the server may take to answer. It is short, so that the replica can ask again before its lease lapses. */
+const ANSWER_TIMEOUT_MS = 1500
+
+export interface Replicas extends Membership {
+  /** Begins to take roles, and to tell the listener what other replicas have changed. */
+  begin(duties: Duties, listener: ReplicaChangeListener): void
+  /** Whether this replica has a lease. While it has one, the store is not moved without it. */
+  isLive(): boolean
+  leave(): Promise<void>
+}
+
+const PROCESS = { host: hostname(), pid: process.pid }
+
+export const REPLICA = { name: nameReplica(PROCESS), version: VERSION }
+
+export function replicaConfigOf({
+  listen: _listen,
+  log: _log,
+  warnings: _warnings,
+  conflicts: _conflicts,
+  ...shared
+}: Config): ReplicaConfig {
+  const text = JSON.stringify(revealAll(shared))
+  const names = shared.endpoints.map(({ name }) => name)
+  return {
+    configFingerprint: createHash('sha256').update(text).digest('hex').slice(0, 12),
+    endpoints: shared.operator === null ? names : [...names, OPERATOR_NAME],
+    atRestKeys: shared.secrets.atRestKeys.map((key) => nameKey(Buffer.from(key.reveal(), 'base64'))),
+  }
+}
+
+export interface Joined {
+  readonly replicas: Replicas
+  /** The server's clock. */
+  readonly clock: Clock
+  readonly lessons: LessonTable
+}
+
+export interface SharedWithStore {
+  readonly watch: ServerWatch
+  readonly lostCommits: LostCommits
+}
+
+/** Joins the replicas that share a database, and begins to renew the lease. */
+export async function openReplicas(url: string, shared: SharedWithStore, config: Config, log: Log): Promise<Joined> {
+  const table = openReplicaTable(url, { answerTimeoutMs: ANSWER_TIMEOUT_MS, ...shared })
+  let clock: ServerClock | null = null
+  const onServerTime = (sample: TimeSample) => {
+    clock ??= createServerClock(systemClock.monotonic, sample)
+    clock.adjust(sample)
+  }
+  const ports = { table, clock: systemClock, log, onServerTime }
+  const membership = await joinReplicas(ports, { ...REPLICA, ttlMs: TTL_MS }, replicaConfigOf(config)).catch(async (error: unknown) => {
+    await table.close()
+    throw error
+  })
+  if (clock === null) throw new Error('a replica joined without learning the time of the server')
+  await removePredecessors({ table, clock, isRunning }, PROCESS).catch((err: unknown) =>
+    log.debug({ err }, 'replicas that are gone could not be removed; they lapse'),
+  )
+  const renewing = startRepeating(membership.renew, RENEW_EVERY_MS)
+  const lapsing = startRepeating(async () => membership.check(), LOOK_EVERY_MS)
+  const looking: ReturnType<typeof startRepeating>[] = []
+  let hasLeft = false
+  return {
+    clock,
+    lessons: table.lessons,
+    replicas: {
+      ...membership,
+      begin(duties, listener) {
+        membership.start(duties)
+        looking.push(startRepeating(createReplicaChanges({ table, membership, listener }), LOOK_EVERY_MS))
+        // Some work falls due only a while after a replica has died. No counter shows that, so look regularly.
+        looking.push(startRepeating(async () => listener.replicasChanged(), TIDY_EVERY_MS))
+      },
+      isLive: () => !hasLeft && membership.isValid(),
+      async leave() {
+        hasLeft = true
+        for (const one of [renewing, lapsing, ...looking]) one.stop()
+        await membership.leave().catch((err: unknown) => log.debug({ err }, 'the replica could not leave; the others declare it dead'))
+        await table.close()
+      },
+    },
+  }
+}

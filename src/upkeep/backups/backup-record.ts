@@ -1,0 +1,52 @@
+import type { Unstored } from '../../console/events/unstored.ts'
+import type { Part, Writes } from '../../core/flow/relay.ts'
+import { type BackupState, type MadeBackup, NO_BACKUPS, stateAfterBackup } from './backup.rules.ts'
+import type { BackupFolder } from './backup-ports.rows.ts'
+
+interface Attempt {
+  readonly name: string
+  readonly jobId: number | null
+}
+
+export interface BackupRecord {
+  state(): BackupState
+  failures(): number
+  skipped(): number
+  /** Notes that a scheduled backup was not begun. `running`: the backup that is being made meanwhile; null: the store is being moved. */
+  skip(name: string, running: Attempt | null): void
+  /** Saves the result of a backup. Never rejects. */
+  end(backup: Attempt, made: MadeBackup | null, failure: string | null): Promise<void>
+}
+
+export interface BackupRecordPorts extends Part<'clock', 'now'>, Part<'log', 'warn' | 'error'>, Writes<'backupState'> {
+  readonly folder: BackupFolder | null
+  readonly unstored: Pick<Unstored, 'write'>
+}
+
+/** Opens the record of how backups ended. */
+export async function openRecord({ write, folder, clock, unstored, log }: BackupRecordPorts): Promise<BackupRecord> {
+  let state = folder === null ? NO_BACKUPS : await write.backupState()
+  let failures = 0
+  let skipped = 0
+  return {
+    state: () => state,
+    failures: () => failures,
+    skipped: () => skipped,
+    skip(name, running) {
+      skipped += 1
+      const [fields, because] =
+        running === null ? [{}, 'the store is being moved'] : [{ running: running.name, job: running.jobId }, 'another is being made']
+      log.warn({ backup: name, ...fields }, `a scheduled backup was skipped: ${because}`)
+    },
+    async end({ name, jobId }, made, failure) {
+      if (failure !== null) {
+        failures += 1
+        log.error({ backup: name, job: jobId, reason: failure }, 'a backup could not be made; the relay goes on without it')
+      }
+      const end = { jobId, name, nowMs: clock.now(), made, failure }
+      const event = failure === null || state.failing !== null ? null : { event: 'backup_failed' as const, backup: name, reason: failure }
+      state = stateAfterBackup(state, end)
+      await unstored.write({ kind: 'backup', end, event })
+    },
+  }
+}

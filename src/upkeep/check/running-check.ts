@@ -1,0 +1,76 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { readableReason } from '../../console/problems/explain-problem.ts'
+import type { Config } from '../../core/config/config.ts'
+import type { Readiness } from '../../core/flow/admin/readiness.ts'
+import type { ReadSide } from '../../core/store/read-store.ts'
+import { languagesOf } from '../../core/wiring/carrier.ts'
+import type { Delivery } from '../../core/wiring/delivery/delivery.ts'
+import type { Relay } from '../../core/wiring/relay.ts'
+import { REPLICA } from '../../server/replicas/replicas.ts'
+import { backupProbe } from './backup-probe.ts'
+import { carrierProbe, loginSettingOf } from './carrier-probe.ts'
+import { failed, ok } from './check.rules.ts'
+import { configProbes } from './config-probes.ts'
+import { endpointProbes } from './endpoint-probes.ts'
+import { type Check, createCheck, type Probe } from './manage-check.ts'
+import { pushProbe } from './push-probe.ts'
+import { diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
+
+type Parts = Pick<Relay, 'path' | 'reads' | 'clock' | 'disk' | 'carrier' | 'endpointKeys' | 'backups' | 'settings'>
+
+export interface RunningCheckPorts extends Pick<Delivery, 'connections'> {
+  /** Says why the key file cannot be used; null: it can, or is not needed. */
+  readonly keyFault: () => string | null
+  readonly readiness: () => Promise<Readiness>
+  /** Returns the address of the public listener, with the port that it really has. */
+  readonly publicUrl: () => string
+}
+
+/** Makes the check of a running relay. It uses the store, the carrier's client and the endpoints that the relay has open. */
+export function openRunningCheck(parts: Parts, ports: RunningCheckPorts): Check {
+  const { path, reads, clock, disk, carrier, endpointKeys, backups, settings } = parts
+  const { connections, keyFault } = ports
+  // A key file that cannot be used would end this look with an error, and is told as such.
+  const lostKeys = async () => (keyFault() === null ? await endpointKeys.check() : null)
+  const probes = async (): Promise<readonly Probe[]> => {
+    const config = settings()
+    return [
+      { name: 'relay', subject: null, look: async () => ok(`Version ${REPLICA.version} runs as ${REPLICA.name}.`) },
+      ...configProbes(config, clock),
+      { name: 'keys', subject: 'secrets.atRestKeys', look: async () => judgeAtRestKeys(config, await lostKeys(), keyFault()) },
+      { name: 'store', subject: null, look: () => lookAtStore(parts, ports) },
+      diskProbe(config, async () => {
+        await disk.check()
+        return disk.state().freeBytes
+      }),
+      filesProbe(config.store.engine === 'sqlite' ? path : null),
+      carrierProbe(carrier, {
+        language: languagesOf(config)[0],
+        known: () => answeredBefore(reads),
+        loginSetting: loginSettingOf(config.upstream),
+      }),
+      pushProbe(() => ({ publicUrl: ports.publicUrl(), path: config.webhook.path, key: firstKey(config) })),
+      retentionProbe(config, async () => (await reads.retentionState()).last, clock),
+      erasureProbe(config.store.engine === 'sqlite' ? path : null),
+      backupProbe(config, backups, clock),
+      ...endpointProbes(await connections.list(), connections.make),
+    ]
+  }
+  return createCheck({ probes, pause: (ms) => pause(ms, undefined, { ref: false }), monotonic: clock.monotonic })
+}
+
+/** Returns a parcel that the carrier has answered before; null: none is known. */
+export async function answeredBefore(reads: Pick<ReadSide, 'answeredParcels'>): Promise<string | null> {
+  return (await reads.answeredParcels({ orEver: true }))[0] ?? null
+}
+
+async function lookAtStore({ path, disk }: Pick<Parts, 'path' | 'disk'>, { readiness }: Pick<RunningCheckPorts, 'readiness'>) {
+  // Check the disk now. Otherwise a deleted file of the store is noticed only at the next regular check.
+  await disk.check()
+  const { ready, reasons } = await readiness()
+  return ready ? ok(`${path} is open, and takes pushes.`) : failed(`${reasons.map(readableReason).join('; ')}.`)
+}
+
+function firstKey({ webhook }: Config): string {
+  return webhook.sharedKeys[0]?.reveal() ?? ''
+}

@@ -1,0 +1,166 @@
+import { sql } from 'kysely'
+import { type NameSearch, namesInBody, searchFor } from '../../core/domain/names-in-text.ts'
+import { DELIVERY_STATE, decodeJoinOrigin } from '../../core/store/codec.ts'
+import type { Session } from '../../core/store/engine.ts'
+import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { contentsUsedBy, listUnused } from '../../core/store/history/unused-contents.ts'
+import { statement } from '../../core/store/statement.ts'
+import type { ErasedCounts, ErasedIdentifier, ErasureTrace, NamedEndpoint } from './erasure.rules.ts'
+
+export interface ErasedParcels {
+  /** One result for each identifier of the request, in the same order. */
+  readonly results: readonly ErasedIdentifier[]
+  readonly counts: Omit<ErasedCounts, 'mentions'>
+  /** The endpoints that were sent something about the parcels. */
+  readonly endpoints: readonly NamedEndpoint[]
+  /** All identifiers of the erased parcels, with the ids of the parcels. */
+  readonly names: readonly { readonly value: string; readonly parcelId: number }[]
+  readonly store: Pick<ErasureTrace, 'lineage' | 'restoredAtMs'>
+}
+
+type OfParcels = { readonly ids: readonly number[] }
+
+/**
+ * Joins all endpoints, even removed ones, because the index that finds the deliveries of a parcel begins with the endpoint. SQLite
+ * keeps the order of a cross join. With another join it may read all deliveries.
+ */
+const deliveriesOf = statement<OfParcels>()((db, p, { anyEndpoint, oneOf }) =>
+  db
+    .selectFrom('endpoint')
+    .crossJoin('delivery')
+    .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+    .where('delivery.endpoint_id', 'in', anyEndpoint)
+    .where('delivery.parcel_id', 'in', oneOf(p.ids))
+    .select([
+      'delivery.id',
+      'delivery.sequence',
+      'delivery.inbox_id',
+      'delivery.state',
+      'delivery.attempts',
+      'delivery.endpoint_id',
+      'endpoint.name',
+    ]),
+)
+const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
+const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
+const entriesOf = statement<OfParcels>()((db, p, { oneOf }) =>
+  db.selectFrom('sighting').select('sequence').where('parcel_id', 'in', oneOf(p.ids)),
+)
+/** Finds the events of these entries that the relay has composed from polls. With a join the planner may read all composed events. */
+const composedOf = statement<{ entries: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('feed').select('sequence').where('entry', 'in', oneOf(p.entries)).where('payload_ref', '<=', sql.lit(0)),
+)
+const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
+/** There are few rows: a group of failures for each of the last answers of an endpoint. */
+const answers = statement()((db) =>
+  db.selectFrom('failure').select(['endpoint_id', 'digest', 'delivery_id', 'answer']).where('answer', 'is not', null),
+)
+const removeFailure = statement<{ endpointId: number; digest: string }>()((db, p) =>
+  db.deleteFrom('failure').where('endpoint_id', '=', p.endpointId).where('digest', '=', p.digest),
+)
+const removePushes = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('parcel_id', 'in', oneOf(p.ids)))
+const removeExpected = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('expected_push').where('parcel_id', 'in', oneOf(p.ids)))
+const removeSightings = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)))
+const removeAnswers = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('answer').where('parcel_id', 'in', oneOf(p.ids)))
+const removeLanguages = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('language_asked').where('parcel_id', 'in', oneOf(p.ids)))
+const removeIdentifiers = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('identifier').where('parcel_id', 'in', oneOf(p.ids)))
+const joinsInto = statement<OfParcels>()((db, p, { oneOf }) =>
+  db.selectFrom('audit').select(['sequence', 'detail']).where('parcel_id', 'in', oneOf(p.ids)),
+)
+const scrubJoins = statement<{ sequences: readonly number[] }>()((db, p, { oneOf }) =>
+  db
+    .updateTable('audit')
+    .set({ detail: sql.lit('{"identifiers":[]}') })
+    .where('sequence', 'in', oneOf(p.sequences)),
+)
+
+export interface ErasedRows {
+  readonly counts: Omit<ErasedCounts, 'mentions'>
+  /** The endpoints that may have received events of the parcels. */
+  readonly endpoints: readonly NamedEndpoint[]
+  /** The erased identifiers. */
+  readonly names: readonly { readonly value: string; readonly parcelId: number }[]
+  /** The ids of the contents that the parcels used. The engine must then call `removeContents`, which removes contents that no parcel uses. */
+  readonly contents: readonly number[]
+}
+
+export const NO_PARCELS: Omit<ErasedRows, 'contents'> = {
+  counts: { parcels: 0, identifiers: 0, sightings: 0, answers: 0, pushes: 0, deliveries: 0, attempts: 0, texts: 0 },
+  endpoints: [],
+  names: [],
+}
+
+/** Deletes parcels with all that belongs to them, except their contents. The caller must lock the parcels against other writers. */
+export async function eraseParcels(session: Session, ids: readonly number[]): Promise<ErasedRows> {
+  const names = (await loadIdentifiersOf(session, ids)).map((row) => ({ value: row.value, parcelId: row.parcel_id }))
+  // Earlier versions left the deliveries of removed endpoints with the parcels that were joined.
+  const joined = await joinedInto(session, ids)
+  const deliveries = await eraseDeliveries(session, [...ids, ...joined])
+  await eraseFailures(session, new Set(names.map(({ value }) => value)), new Set(deliveries.ids))
+  const { rows: pushes } = await session.run(removePushes, { ids })
+  session.enqueueWrite(removeExpected, { ids })
+  const entries = (await session.all(entriesOf, { ids })).map(({ sequence }) => sequence)
+  session.enqueueWrite(removeComposed, { ids: (await session.all(composedOf, { entries })).map(({ sequence }) => sequence) })
+  const contents = await contentsUsedBy(session, ids)
+  const { rows: sightings } = await session.run(removeSightings, { ids })
+  const texts = (await listUnused(session, contents)).length
+  const { rows: answers } = await session.run(removeAnswers, { ids })
+  session.enqueueWrite(removeLanguages, { ids })
+  await eraseJoins(session, [...ids, ...joined])
+  const { rows: identifiers } = await session.run(removeIdentifiers, { ids })
+  await deleteParcels(session, ids)
+  return {
+    counts: { ...deliveries.counts, parcels: ids.length, identifiers, sightings, answers, pushes, texts },
+    endpoints: deliveries.endpoints,
+    names,
+    contents,
+  }
+}
+
+/** Removes the answers that name an erased parcel. A group counts failures of many deliveries, and its answer is that of the last one. */
+async function eraseFailures(session: Session, names: ReadonlySet<string>, deliveryIds: ReadonlySet<number>): Promise<void> {
+  const search = searchFor(names)
+  for (const { endpoint_id: endpointId, digest, delivery_id: deliveryId, answer } of await session.all(answers, {}))
+    if (deliveryIds.has(deliveryId) || mayName(answer, search)) session.enqueueWrite(removeFailure, { endpointId, digest })
+}
+
+function mayName(answer: Uint8Array | null, search: NameSearch): boolean {
+  const { named, isUnclear } = namesInBody(answer ?? new Uint8Array(), search)
+  return named.length > 0 || isUnclear
+}
+
+async function eraseDeliveries(
+  session: Session,
+  ids: readonly number[],
+): Promise<{
+  readonly ids: readonly number[]
+  readonly counts: Pick<ErasedCounts, 'deliveries' | 'attempts'>
+  readonly endpoints: readonly NamedEndpoint[]
+}> {
+  const rows = await session.all(deliveriesOf, { ids })
+  const deliveryIds = rows.map(({ id }) => id)
+  if (rows.length === 0) return { ids: deliveryIds, counts: { deliveries: 0, attempts: 0 }, endpoints: [] }
+  const { rows: attempts } = await session.run(removeAttempts, { ids: deliveryIds })
+  session.enqueueWrite(removeComposed, { ids: rows.filter((row) => row.inbox_id === null).map(({ sequence }) => sequence) })
+  session.enqueueWrite(removeDeliveries, { ids: deliveryIds })
+  const sent = rows.filter((row) => row.attempts > 0 || row.state === DELIVERY_STATE.delivered)
+  const endpoints = new Map(sent.map((row) => [row.endpoint_id, { id: String(row.endpoint_id), name: row.name }]))
+  const plainlyAccepted = sent.filter(({ state }) => state === DELIVERY_STATE.delivered).length
+  return {
+    ids: deliveryIds,
+    counts: { deliveries: rows.length, attempts: Math.max(attempts, plainlyAccepted) },
+    endpoints: [...endpoints.values()],
+  }
+}
+
+/** Returns the ids of the parcels that were joined into these parcels, directly or earlier into one that was. */
+async function joinedInto(session: Session, into: readonly number[]): Promise<readonly number[]> {
+  const joined = (await session.all(joinsInto, { ids: into })).flatMap(({ detail }) => decodeJoinOrigin(detail) ?? [])
+  return joined.length === 0 ? [] : [...joined, ...(await joinedInto(session, joined))]
+}
+
+/** Empties the audit records of joins into these parcels. */
+async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
+  const joins = await session.all(joinsInto, { ids: into })
+  if (joins.length > 0) session.enqueueWrite(scrubJoins, { sequences: joins.map(({ sequence }) => sequence) })
+}

@@ -1,0 +1,167 @@
+import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../core/domain/errors.ts'
+import type { Part, Writes } from '../../core/flow/relay.ts'
+import type { ErasureWrites } from './erasure-ports.ts'
+import { finishErasures, searchRecords } from './search-records.ts'
+
+/** Encrypts and decrypts texts with the at-rest keys of the config. The first key encrypts; all keys decrypt. */
+interface Sealing {
+  seal(text: string, name: string): Promise<string>
+  /** Decrypts a text. Null: it was encrypted for another name, or its at-rest key is lost. */
+  open(sealed: string, name: string): Promise<string | null>
+  /** Whether the text is encrypted with the first at-rest key. */
+  isCurrent(sealed: string): boolean
+}
+
+export interface TombstoneKeyPorts
+  extends Part<'clock', 'now'>,
+    Writes<
+      | 'tombstoneKey'
+      | 'keepTombstoneKey'
+      | 'useTombstoneKey'
+      | 'missedErasures'
+      | 'searchMissed'
+      | 'repeatErasures'
+      | 'settleErasures'
+      | 'unfinishedErasures'
+      | 'searchMentions'
+      | 'endErasures'
+      | 'cleanStorage'
+    > {
+  readonly vault: Sealing
+  /** Returns 32 random bytes. */
+  readonly makeKey: () => Uint8Array
+  /** Returns the file or setting with the at-rest key, for messages. */
+  readonly where: () => string
+}
+
+/** The result of encrypting the key again. `upToDate`: the key was already encrypted with the first at-rest key. */
+export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
+
+/** Manages the key from which tombstones get their marks. In the store, this key is always encrypted with an at-rest key. */
+export interface TombstoneKeyKeeper {
+  /**
+   * Decrypts the key of tombstones, if there is one. After a restore, repeats the erasures that came after the backup. Resolves with the
+   * number of identifiers that were erased again. Throws if tombstones exist and no at-rest key decrypts their key.
+   */
+  open(): Promise<number>
+  /** Whether this process knows a key. If not, nothing was ever erased. */
+  isKnown(): boolean
+  /** Makes a key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
+  ensure(): Promise<void>
+  reseal(): Promise<KeyResealed>
+  /** Returns the encrypted key; null: there is no key. */
+  sealed(): Promise<string | null>
+}
+
+/** The name under which `seal` and `open` treat the key of tombstones. */
+export const TOMBSTONE_SEAL = 'tombstones'
+
+const RETRY_AFTER_MS = 60_000
+
+export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }: TombstoneKeyPorts): TombstoneKeyKeeper {
+  let isKnown = false
+
+  async function use(text: string): Promise<void> {
+    await write.useTombstoneKey(Buffer.from(text, 'base64'))
+    isKnown = true
+  }
+
+  /** After a restore, takes over the key that made the marks of the tombstones that the restored store lacks. */
+  async function adopt(): Promise<void> {
+    const { sealedKey } = await write.missedErasures()
+    if (sealedKey === null) throw new Error(KEYLESS)
+    const text = await vault.open(sealedKey, TOMBSTONE_SEAL)
+    if (text === null) throw lost(where())
+    const { sealed, isUsed } = await write.tombstoneKey()
+    const own = sealed === null ? null : await vault.open(sealed, TOMBSTONE_SEAL)
+    const isOther = own !== null && own !== text
+    if (isOther && isUsed)
+      throw new Error(
+        'store: the tombstones beside the store belong to another store. Move the file away, or restore the backup of that store.',
+      )
+    await write.keepTombstoneKey({ before: sealed, sealed: sealedKey })
+    await use(text)
+  }
+
+  async function make(before: string | null): Promise<void> {
+    const sealed = await vault.seal(Buffer.from(makeKey()).toString('base64'), TOMBSTONE_SEAL)
+    const kept = await write.keepTombstoneKey({ before, sealed })
+    const text = await vault.open(kept, TOMBSTONE_SEAL)
+    if (text === null) throw lost(where())
+    await use(text)
+  }
+
+  return {
+    async open() {
+      if ((await write.missedErasures()).count > 0) {
+        await adopt()
+        return await repeatAll(write, clock.now())
+      }
+      await finishErasures(write)
+      const { sealed, isUsed } = await write.tombstoneKey()
+      if (sealed === null) return 0
+      const text = await vault.open(sealed, TOMBSTONE_SEAL)
+      if (text === null && isUsed) throw lost(where())
+      // No tombstone exists, so a new key may replace a key that cannot be decrypted.
+      await (text === null ? make(sealed) : use(text))
+      return 0
+    },
+    isKnown: () => isKnown,
+    async ensure() {
+      if (isKnown) return
+      try {
+        await make(null)
+      } catch (cause) {
+        if (cause instanceof AppError) throw cause
+        // The key is well: the store could not be written, or the disk has no room for the file of the key.
+        if (isStorageFailure(cause) || lacksRoom(cause)) throw storeUnavailable(cause)
+        throw new AppError('storage_unavailable', `The key in ${where()}, which encrypts the key of tombstones, cannot be used now.`, {
+          cause,
+          retryAfterMs: RETRY_AFTER_MS,
+        })
+      }
+    },
+    async reseal() {
+      const { sealed } = await write.tombstoneKey()
+      if (sealed === null) return 'none'
+      if (vault.isCurrent(sealed)) return 'upToDate'
+      const text = await vault.open(sealed, TOMBSTONE_SEAL)
+      if (text === null) return 'unreadable'
+      await write.keepTombstoneKey({ before: sealed, sealed: await vault.seal(text, TOMBSTONE_SEAL) })
+      return 'resealed'
+    },
+    sealed: async () => (await write.tombstoneKey()).sealed,
+  }
+}
+
+const KEYLESS =
+  'store: the file of tombstones beside the store lacks the line with their key, so nobody can tell what they stand for. Put a whole copy of the file in its place. ' +
+  'If there is none, what was erased since the backup may come back: move the file away, and erase it again.'
+
+function lost(where: string): Error {
+  return new Error(explainLostTombstones(where))
+}
+
+/** Says why a relay does not start if no at-rest key opens the key of its tombstones. `where`: the file or setting with the at-rest key. */
+export function explainLostTombstones(where: string): string {
+  return `store: no at-rest key decrypts the key of tombstones, so erased parcels could come back. Restore ${where} as it was. If it is lost for good, "parcel-relay secrets give-up-tombstones" says what follows from that.`
+}
+
+/**
+ * Repeats erasures. Searches all other records before it erases the parcels, so that a start after a crash repeats all of this: it stores
+ * the tombstones last.
+ */
+async function repeatAll(write: TombstoneKeyPorts['write'], nowMs: number): Promise<number> {
+  const { found } = await searchRecords((page) => write.searchMissed(page))
+  const names = new Set(found)
+  for (let after: string | null = ''; after !== null; ) {
+    const page: Awaited<ReturnType<ErasureWrites['repeatErasures']>> = await write.repeatErasures({ after })
+    for (const name of page.names) names.add(name)
+    after = page.next
+  }
+  await finishErasures(write)
+  // The file of the restored store contains the erased data until the WAL is written into the file.
+  await write.cleanStorage()
+  await write.settleErasures({ nowMs, identifiers: names.size })
+  return names.size
+}

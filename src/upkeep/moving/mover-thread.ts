@@ -1,0 +1,51 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { movesOf } from '../../assembly/storage/store-address.ts'
+import { systemClock } from '../../core/runtime/system-clock.ts'
+import { serveVerbs } from '../../core/runtime/threads/thread.ts'
+import type { MoveSource, MoveTarget } from './move-ports.rows.ts'
+import { createStoreMove, type StoreMove } from './move-store.ts'
+import type { MoverData, MoverVerbs } from './mover.ts'
+
+/** The thread that copies a store, so that reading and comparing all of it does not delay answers. */
+if (parentPort === null) throw new Error('this file runs only as the mover thread')
+// Only `mover.ts` starts this thread, with this data.
+const { from, to, moveId, atMs, address, replicaId } = workerData as MoverData
+
+const side = { moveId, atMs, address, replicaId }
+let source: MoveSource | null = null
+let target: MoveTarget | null = null
+let opened: StoreMove | null = null
+
+function open<Part>(part: Part | null): Part {
+  if (part === null) throw new Error('the move is not open')
+  return part
+}
+
+const verbs: MoverVerbs = {
+  async openSource() {
+    source = await movesOf(from).openSource(from.address, { ...side, peer: movesOf(to).nameOf(to.address) })
+    await source.announce()
+  },
+  async openTarget() {
+    const found = await movesOf(to).openTarget(to.address, { ...side, peer: movesOf(from).nameOf(from.address) })
+    await found.claim().catch(async (error: unknown) => {
+      // Close the store, because another process may be waiting for its lock.
+      await found.close()
+      throw error
+    })
+    target = found
+    opened = createStoreMove({ source: open(source), target, monotonic: systemClock.monotonic })
+  },
+  advance: async () => await open(opened).advance(),
+  pause: async () => await open(opened).pause(),
+  switchOver: async (job) => await open(opened).switchOver(job),
+  abandon: async (failure, nowMs) => await open(source).abandon(failure, nowMs),
+  async close() {
+    const both = [target, source]
+    target = null
+    source = null
+    opened = null
+    for (const store of both) await store?.close()
+  },
+}
+serveVerbs(parentPort, { ...verbs })

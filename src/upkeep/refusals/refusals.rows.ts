@@ -1,0 +1,94 @@
+import type { Selectable } from 'kysely'
+import { type KeptRefusal, REFUSALS_KEPT, type Refusal } from '../../core/domain/ingest/refused-pushes.ts'
+import { parseStored } from '../../core/domain/json-body.ts'
+import type { Session } from '../../core/store/engine.ts'
+import type { Tables } from '../../core/store/schema.ts'
+import { statement } from '../../core/store/statement.ts'
+import { type MismatchCause, readCause } from './mismatch-causes.rules.ts'
+
+const insert = statement<{
+  atMs: number
+  address: string
+  verdict: string
+  keyName: string | null
+  causes: string
+  isCutShort: number
+  headers: string
+  bodyBytes: number | null
+  bodySha256: string | null
+}>()((db, p) =>
+  db.insertInto('refusal').values({
+    at_ms: p.atMs,
+    address: p.address,
+    verdict: p.verdict,
+    key_name: p.keyName,
+    causes: p.causes,
+    is_cut_short: p.isCutShort,
+    headers: p.headers,
+    body_bytes: p.bodyBytes,
+    body_sha256: p.bodySha256,
+  }),
+)
+const forgetOldest = statement()((db) =>
+  db.deleteFrom('refusal').where('id', '<', (of) =>
+    of
+      .selectFrom('refusal as kept')
+      .select('kept.id')
+      .orderBy('kept.id', 'desc')
+      .limit(1)
+      .offset(REFUSALS_KEPT - 1),
+  ),
+)
+const newest = statement<{ before: number; limit: number }>()((db, p) =>
+  db.selectFrom('refusal').selectAll().where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
+)
+
+/** Adds a refusal, and removes the oldest beyond `REFUSALS_KEPT`. */
+export function addRefusal(session: Session, { atMs, address, verdict, key, causes, isCutShort, headers, body }: Refusal): void {
+  session.enqueueWrite(insert, {
+    atMs,
+    address,
+    verdict,
+    keyName: key,
+    causes: JSON.stringify(causes),
+    isCutShort: isCutShort ? 1 : 0,
+    headers: JSON.stringify(headers),
+    bodyBytes: body?.bytes ?? null,
+    bodySha256: body?.sha256 ?? null,
+  })
+  session.enqueueWrite(forgetOldest, {})
+}
+
+/** Lists refusals with ids below `before`, the newest first. */
+export async function listRefusals(
+  session: Session,
+  { before, limit }: { readonly before: number | null; readonly limit: number },
+): Promise<readonly KeptRefusal[]> {
+  const rows = await session.all(newest, { before: before ?? Number.MAX_SAFE_INTEGER, limit })
+  return rows.map(decodeRefusal)
+}
+
+function decodeRefusal(row: Selectable<Tables['refusal']>): KeptRefusal {
+  return {
+    refusalId: row.id,
+    atMs: row.at_ms,
+    address: row.address,
+    verdict: row.verdict === 'explained' ? 'explained' : 'unexplained',
+    key: row.key_name,
+    causes: decodeCauses(row.causes),
+    isCutShort: row.is_cut_short !== 0,
+    headers: decodeHeaders(row.headers),
+    body: row.body_bytes === null || row.body_sha256 === null ? null : { bytes: row.body_bytes, sha256: row.body_sha256 },
+  }
+}
+
+function decodeCauses(json: string): readonly MismatchCause[] {
+  const causes = parseStored(json)
+  return Array.isArray(causes) ? causes.flatMap((cause: unknown) => readCause(cause) ?? []) : []
+}
+
+function decodeHeaders(json: string): Readonly<Record<string, string>> {
+  const headers = parseStored(json)
+  const members = typeof headers === 'object' && headers !== null ? Object.entries(headers) : []
+  return Object.fromEntries(members.map(([name, value]) => [name, String(value)]))
+}

@@ -1,0 +1,147 @@
+import { sql } from 'kysely'
+import { listedIn } from '../../core/domain/history/pull-response.ts'
+import { pruneActions } from '../../core/store/admin/operator-actions.ts'
+import { pruneOperatorEvents } from '../../core/store/admin/operator-events.ts'
+import { pruneTroubles } from '../../core/store/admin/troubles.ts'
+import { DELIVERY_STATE, encodeListed } from '../../core/store/codec.ts'
+import { PRUNED_TO } from '../../core/store/delivery/feed.ts'
+import type { Session } from '../../core/store/engine.ts'
+import { INBOX_STATES } from '../../core/store/ingest/inbox.ts'
+import { saveSetting } from '../../core/store/settings.ts'
+import { statement } from '../../core/store/statement.ts'
+import { type AgedAnswer, createAgedReads } from './aged-rows.rows.ts'
+import type { AgeMark } from './retention.rules.ts'
+
+/** The condition on the state leaves out a delivery that was queued again after it was found. */
+const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed }) =>
+  db
+    .deleteFrom('delivery')
+    .where('id', 'in', oneOf(p.ids))
+    .where((row) => row(unindexed(row.ref('state')), '>=', DELIVERY_STATE.delivered))
+    .returning('id'),
+)
+const removeAttempts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)),
+)
+/** There are few rows: a group of failures for each of the last answers of an endpoint. So each looks its delivery up, and no join reads all deliveries. */
+const removeFailures = statement()((db) =>
+  db
+    .deleteFrom('failure')
+    .where(
+      (of) => of.selectFrom('delivery').select('delivery.id').whereRef('delivery.id', '=', 'failure.delivery_id').limit(sql.lit(1)),
+      'is',
+      null,
+    ),
+)
+const clear = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.updateTable('inbox').set({ body: null }).where('id', 'in', oneOf(p.ids)),
+)
+/**
+ * Dismisses pushes, except those that were reprocessed since they were found. The state is in a `case` because, with a `where` on the state,
+ * the planner might read all quarantined pushes instead of these few.
+ */
+const close = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db
+    .updateTable('inbox')
+    .set((row) => ({
+      state: row.case().when('state', '=', INBOX_STATES.quarantined).then(INBOX_STATES.dismissed).else(row.ref('state')).end(),
+    }))
+    .where('id', 'in', oneOf(p.ids)),
+)
+type AnswerKey = Pick<AgedAnswer, 'parcelId' | 'language' | 'digest'>
+
+const bodyOf = statement<AnswerKey>()((db, p) =>
+  db
+    .selectFrom('answer')
+    .select('body')
+    .where('parcel_id', '=', p.parcelId)
+    .where('language', '=', p.language)
+    .where('digest', '=', p.digest),
+)
+const clearAnswer = statement<AnswerKey & { askedAtMs: number; listed: Uint8Array | null }>()((db, p) =>
+  db
+    .updateTable('answer')
+    .set({ body: null, listed: p.listed })
+    .where('parcel_id', '=', p.parcelId)
+    .where('language', '=', p.language)
+    .where('digest', '=', p.digest)
+    .where('asked_at_ms', '<=', p.askedAtMs),
+)
+/**
+ * Removes pushes without a parcel. A push that was reprocessed since it was found has a parcel, and stays. The `case` keeps the planner from
+ * using the index by parcel, so that it finds the rows by their ids.
+ */
+const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)).where(sql<boolean>`(case when parcel_id = 0 then 1 else 0 end) <> 0`),
+)
+const removeFeed = statement<{ upTo: number }>()((db, p) => db.deleteFrom('feed').where('sequence', '<=', p.upTo))
+const removeComposed = statement<{ sequences: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.sequences)),
+)
+const upsertMark = statement<{ atMs: number; sequence: number; parcelId: number }>()((db, p) =>
+  db
+    .insertInto('age_mark')
+    .values({ at_ms: p.atMs, sequence: p.sequence, parcel_id: p.parcelId })
+    .onConflict((conflict) => conflict.column('at_ms').doUpdateSet({ sequence: p.sequence, parcel_id: p.parcelId })),
+)
+const dropMarks = statement<{ beforeMs: number; afterMs: number }>()((db, p) =>
+  db.deleteFrom('age_mark').where((of) => of.or([of('at_ms', '<', p.beforeMs), of('at_ms', '>', p.afterMs)])),
+)
+
+/** The transaction of a retention pass, which also finds old data and removes it. Parcels and texts are removed by verbs of `WriteTx`. */
+export function withAgedRows<Tx extends Session>(session: Tx) {
+  return {
+    ...session,
+    ...createAgedReads(session),
+    /** Saves a mark. It replaces a mark with the same time. */
+    keepMark: (mark: AgeMark) => session.enqueueWrite(upsertMark, { ...mark }),
+    /** Deletes the marks from before `beforeMs` and those from after `afterMs`. */
+    dropMarks: (outside: { readonly beforeMs: number; readonly afterMs: number }) => session.enqueueWrite(dropMarks, { ...outside }),
+    /** Deletes deliveries with their attempts, unless they have been queued again. */
+    removeDeliveries: (deliveryIds: readonly number[]) => removeDeliveries(session, deliveryIds),
+    /** Deletes the bytes of the pushes in `cleared`. Dismisses the pushes in `closed` if they are in quarantine. */
+    clearPushes({ cleared, closed }: { readonly cleared: readonly number[]; readonly closed: readonly number[] }) {
+      session.enqueueWrite(clear, { ids: cleared })
+      if (closed.length > 0) session.enqueueWrite(close, { ids: closed })
+    },
+    /** Deletes the bytes of answers, unless the carrier has given the same answer again since. Keeps the order that an answer decides. */
+    async clearAnswers(answers: readonly AgedAnswer[]) {
+      const orders = await Promise.all(answers.map((answer) => readOrder(session, answer)))
+      for (const [at, { parcelId, language, digest, askedAtMs }] of answers.entries())
+        session.enqueueWrite(clearAnswer, { parcelId, language, digest, askedAtMs, listed: orders[at] ?? null })
+    },
+    /** Deletes pushes without a parcel. */
+    removePushes: (inboxIds: readonly number[]) => session.enqueueWrite(removePushes, { ids: inboxIds }),
+    /** Deletes the events of the feed up to and including a sequence. */
+    async pruneFeed(upTo: number) {
+      session.enqueueWrite(removeFeed, { upTo })
+      await saveSetting(session, PRUNED_TO, Buffer.from(String(upTo)))
+    },
+    removeComposed: (sequences: readonly number[]) => session.enqueueWrite(removeComposed, { sequences }),
+  }
+}
+
+/** Returns what is to be kept of an answer that loses its bytes; null: nothing, because it decides no order. */
+async function readOrder(
+  session: Session,
+  { parcelId, language, digest, decidesOrder }: Pick<AgedAnswer, keyof AnswerKey | 'decidesOrder'>,
+): Promise<Uint8Array | null> {
+  if (!decidesOrder) return null
+  const [row] = await session.all(bodyOf, { parcelId, language, digest })
+  const listed = row?.body === null || row === undefined ? null : listedIn(row.body, language)
+  return listed === null ? null : encodeListed(listed)
+}
+
+/** The kept answer of a failure goes with the delivery that it was for, because nothing else tells which parcel it names. */
+async function removeDeliveries(session: Session, deliveryIds: readonly number[]): Promise<void> {
+  const gone = await session.all(removeEnded, { ids: deliveryIds })
+  session.enqueueWrite(removeAttempts, { ids: gone.map(({ id }) => id) })
+  session.enqueueWrite(removeFailures, {})
+}
+
+/** Deletes up to `limit` operator events and actions, and old troubles. Returns how many events and actions. */
+export async function pruneOperations(session: Session, beforeMs: number, limit: number): Promise<number> {
+  await pruneTroubles(session, beforeMs)
+  const events = await pruneOperatorEvents(session, beforeMs, limit)
+  return events === limit ? limit : events + (await pruneActions(session, beforeMs, limit - events))
+}
