@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 /** What runs within seconds: `npm run test:unit`. */
-const UNIT = ['test/domain/**/*.test.ts', 'test/flow/**/*.test.ts', 'test/house/**/*.test.ts']
+const UNIT = ['test/core/{domain,flow}/**/*.test.ts', 'test/console/problems/*.test.ts', 'test/**/*.rules.test.ts', 'test/house/*.test.ts']
 
 /** What takes long, and says more about what other tests have shown: `npm run test:extended`. */
 const EXTENDED = 'test/**/*.extended.test.ts'

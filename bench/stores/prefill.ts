@@ -24,7 +24,7 @@ export const POLICY = {
   deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8, claimsPerAttempt: 3, failingAfterMs: 900_000 },
 }
 /** The files whose contents decide what a store looks like. */
-const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/assembly/write-side.ts', 'bench/load/event.ts', 'bench/stores/*.ts']
+const RECIPE = ['src/core/{domain,flow,store}/**/*.ts', 'src/assembly/write-side.ts', 'bench/load/event.ts', 'bench/stores/*.ts']
 
 /**
  * Copies to `path` a store with the events of this many parcels, written through the relay's write side once per version. Each of the named

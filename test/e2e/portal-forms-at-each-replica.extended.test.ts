@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 afterAll(closeOpened)
 
 /** The addresses of all forms, as the sources of the portal declare them. */
-const FORMS = globSync('src/console/portal/**/*.ts')
+const FORMS = globSync(['src/console/portal/**/*.ts', 'src/upkeep/**/*.page.ts'])
   .flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/(?:method: 'post',\s+path: |router\.post\()'([^']+)'/g)])
   .map(([, path = '']) => path)
 

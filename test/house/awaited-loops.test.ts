@@ -53,9 +53,9 @@ const EXCEPTED: Readonly<Record<string, string>> = {
 
 /** Folders of the store that are not checked, with what their loops go over. */
 const NOT_READ: Readonly<Record<string, string>> = {
-  'store/sqlite/': 'rows of a local file, without a network',
-  'store/postgres/migrations/': 'tables and indexes, before the relay uses them',
-  'store/postgres/moving/': 'tables, and attempts to lock them; rows are moved in sets',
+  'core/store/sqlite/': 'rows of a local file, without a network',
+  'server/postgres/migrations/': 'tables and indexes, before the relay uses them',
+  'server/postgres/moving/': 'tables, and attempts to lock them; rows are moved in sets',
 }
 
 /**
@@ -116,7 +116,8 @@ interface Span {
 const NOWHERE: Span = { start: -1, end: -1 }
 
 test('transactions of the writer, and the store on PostgreSQL, do not wait row by row', () => {
-  const isOfStore = (path: string) => /^store\/.*\.ts$/.test(path) && !Object.keys(NOT_READ).some((folder) => path.startsWith(folder))
+  const isOfStore = (path: string) =>
+    /^(?:core\/store|server\/postgres)\/.*\.ts$|\.rows\.ts$/.test(path) && !Object.keys(NOT_READ).some((folder) => path.startsWith(folder))
   const paths = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.tx.ts') || isOfStore(path))
   expect(paths.length).toBeGreaterThan(100)
   const found = paths.flatMap((path) => awaitedInLoops(path, readFileSync(SOURCES + path, 'utf8')))

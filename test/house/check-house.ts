@@ -1,6 +1,7 @@
 import { builtinModules } from 'node:module'
 import { posix } from 'node:path'
-import { EMPTY_NAMES, READS_ENVIRONMENT, ROOMS, type Room, TOLD_THE_TIME } from './house-rules.ts'
+import { EMPTY_NAMES, READS_ENVIRONMENT, ROOMS, type Room, TOLD_THE_TIME, WINGS } from './house-rules.ts'
+import { LEFT } from './left-imports.ts'
 import type { Finding, SourceModule } from './source-module.ts'
 
 /** How many modules and imports were read, and one line for each violation. Each line begins with a file. */
@@ -47,7 +48,11 @@ function checkImport(
   if (specifier.startsWith('.')) {
     const target = resolve(path, specifier)
     if (!modules.some((other) => other.path === target)) return [`${at}: imports ${specifier}, which is no module`]
-    const places = [...room.imports, ...(isOfTypes ? (room.types ?? []) : []), homeOf(path)]
+    const wing = wingOf(path)
+    const isOfWing = wing === wingOf(target) || (WINGS[wing] ?? [wingOf(target)]).includes(wingOf(target))
+    if (!isOfWing && WINGS[wingOf(target)] !== undefined)
+      return LEFT.includes(`${path} ${target}`) ? [] : [`${at}: ${wing}/ may not import ${target}`]
+    const places = [...room.imports, ...(isOfTypes ? (room.types ?? []) : []), room.place.startsWith('*') ? path : homeOf(path)]
     return isWithin(target, places) ? [] : [`${at}: ${room.place} may not import ${target}`]
   }
   const isPlatform = specifier.startsWith('node:') || builtinModules.includes(specifier)
@@ -61,7 +66,7 @@ function checkFinding(path: string, { kind, line }: Finding): readonly string[] 
     case 're-export':
       return [`${at}: re-exports from another module`]
     case 'environment':
-      return isWithin(path, READS_ENVIRONMENT) ? [] : [`${at}: reads the environment: only config/ may`]
+      return isWithin(path, READS_ENVIRONMENT) ? [] : [`${at}: reads the environment: only core/config/ may`]
     case 'clock':
       return isWithin(path, TOLD_THE_TIME) ? [`${at}: reads a clock or random values, which must be passed in`] : []
     case 'syntax':
@@ -69,17 +74,28 @@ function checkFinding(path: string, { kind, line }: Finding): readonly string[] 
   }
 }
 
-/** Returns a module's own room: its topmost folder, or the file itself at the root. */
+/** Returns a module's own room: its layer of the core, the commands, the whole of its wing, or the file itself at the root. */
 function homeOf(path: string): string {
-  return path.includes('/') ? path.slice(0, path.indexOf('/') + 1) : path
+  return /^core\/[a-z]+\/|^console\/cli\/|^[a-z]+\//.exec(path)?.[0] ?? path
+}
+
+function wingOf(path: string): string {
+  return path.slice(0, Math.max(path.indexOf('/'), 0))
 }
 
 function roomOf(path: string): Room | undefined {
-  return ROOMS.filter(({ place }) => isWithin(path, [place])).sort((a, b) => b.place.length - a.place.length)[0]
+  const isOfName = ({ place }: Room) => place.startsWith('*')
+  return ROOMS.filter(({ place }) => isWithin(path, [place])).sort(
+    (a, b) => Number(isOfName(b)) - Number(isOfName(a)) || b.place.length - a.place.length,
+  )[0]
 }
 
+/** @param places folders, files, or `*` and the end of the names of files in wings */
 function isWithin(path: string, places: readonly string[]): boolean {
-  return places.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place))
+  return places.some((place) => {
+    if (place.startsWith('*')) return path.endsWith(place.slice(1)) && !path.startsWith('core/')
+    return place.endsWith('/') ? path.startsWith(place) : path === place
+  })
 }
 
 function resolve(from: string, specifier: string): string {

@@ -8,41 +8,44 @@ const HANDED = /\.(?:prepare|exec|query|pragma|execute|executeQuery)(?:<[^(]*>)?
 
 /** Why SQL that is no `statement()` may read whole tables, or cannot. `bounded`: it names only tables that stay small, which this test checks. */
 const FILES: Readonly<Record<string, string>> = {
-  'sqlite/backups/backups-without.ts': 'an order to erase: it reads backups, on a thread of its own',
-  'sqlite/backups/inspect-stores.ts': 'commands: restore and check',
-  'sqlite/backups/make-backup.ts': 'a job: it reads the copy',
-  'sqlite/backups/manifest.ts': 'a job: it reads the copy',
-  'sqlite/backups/numbers.ts': 'a command: restore',
-  'sqlite/backups/restore-backup.ts': 'a command: restore',
-  'sqlite/backups/swap-store.ts': 'a command: restore',
-  'sqlite/checkpoint-thread.ts': 'bounded',
-  'sqlite/clean-storage.ts': 'bounded',
-  'sqlite/compact.ts': 'a command: prune --compact',
-  'sqlite/lock.ts': 'bounded',
-  'sqlite/migrate.ts': 'a start',
-  'sqlite/moving/move-mark.ts': 'a job: the move of a store',
-  'sqlite/moving/move-source.ts': 'a job: the move of a store',
-  'sqlite/moving/move-target.ts': 'a job: the move of a store',
-  'sqlite/moving/moves.ts': 'a job: the move of a store',
-  'sqlite/moving/stored-tables.ts': 'a job: the move of a store',
-  'sqlite/sqlite.ts': 'bounded',
-  'postgres/admin/alone.ts': 'bounded',
-  'postgres/admin/lesson-table.ts': 'bounded',
-  'postgres/admin/lost-commits.ts': 'bounded',
-  'postgres/admin/replica-table.ts': 'bounded',
-  'postgres/backups/mark-restored.ts': 'a command: restore --mark',
-  'postgres/inspect-server.ts': 'a command: check',
-  'postgres/moving/postgres-move-client.ts': 'a job: the move of a store',
-  'postgres/moving/postgres-move-mark.ts': 'a job: the move of a store',
-  'postgres/moving/postgres-move-source.ts': 'a job: the move of a store',
-  'postgres/moving/postgres-move-target.ts': 'a job: the move of a store',
-  'postgres/postgres-engine.ts': 'bounded',
-  'postgres/postgres-migrate.ts': 'a start',
-  'postgres/postgres-session.ts': 'bounded',
-  'postgres/postgres.ts': 'bounded',
-  'postgres/refuse-unsafe-server.ts': 'bounded',
-  'postgres/server-watch.ts': 'bounded',
+  'upkeep/backups/backups-without.ts': 'an order to erase: it reads backups, on a thread of its own',
+  'upkeep/restore/inspect-stores.ts': 'commands: restore and check',
+  'upkeep/backups/make-backup.ts': 'a job: it reads the copy',
+  'upkeep/backups/manifest.ts': 'a job: it reads the copy',
+  'upkeep/backups/numbers.ts': 'a command: restore',
+  'upkeep/restore/restore-backup.ts': 'a command: restore',
+  'upkeep/restore/swap-store.ts': 'a command: restore',
+  'core/store/sqlite/checkpoint-thread.ts': 'bounded',
+  'upkeep/erasure/clean-storage.ts': 'bounded',
+  'upkeep/retention/compact.ts': 'a command: prune --compact',
+  'core/store/sqlite/lock.ts': 'bounded',
+  'core/store/sqlite/migrate.ts': 'a start',
+  'upkeep/moving/sqlite-move-mark.ts': 'a job: the move of a store',
+  'upkeep/moving/move-source.ts': 'a job: the move of a store',
+  'upkeep/moving/move-target.ts': 'a job: the move of a store',
+  'upkeep/moving/sqlite-moves.ts': 'a job: the move of a store',
+  'upkeep/moving/stored-tables.ts': 'a job: the move of a store',
+  'core/store/sqlite/sqlite.ts': 'bounded',
+  'server/postgres/admin/alone.ts': 'bounded',
+  'server/postgres/admin/lesson-table.ts': 'bounded',
+  'server/postgres/admin/lost-commits.ts': 'bounded',
+  'server/postgres/admin/replica-table.ts': 'bounded',
+  'server/postgres/backups/mark-restored.ts': 'a command: restore --mark',
+  'server/postgres/inspect-server.ts': 'a command: check',
+  'server/postgres/moving/postgres-move-client.ts': 'a job: the move of a store',
+  'server/postgres/moving/postgres-move-mark.ts': 'a job: the move of a store',
+  'server/postgres/moving/postgres-move-source.ts': 'a job: the move of a store',
+  'server/postgres/moving/postgres-move-target.ts': 'a job: the move of a store',
+  'server/postgres/postgres-engine.ts': 'bounded',
+  'server/postgres/postgres-migrate.ts': 'a start',
+  'server/postgres/postgres-session.ts': 'bounded',
+  'server/postgres/postgres.ts': 'bounded',
+  'server/postgres/refuse-unsafe-server.ts': 'bounded',
+  'server/postgres/server-watch.ts': 'bounded',
 }
+
+/** Where stores are read and written. */
+const STORES = ['core/store/**/*.ts', 'server/postgres/**/*.ts', 'upkeep/{backups,erasure,moving,restore,retention}/*.ts']
 
 /** Returns the tables that the SQL in a source names. */
 function tablesIn(path: string, source: string): readonly string[] {
@@ -60,10 +63,10 @@ function tablesIn(path: string, source: string): readonly string[] {
   )
 }
 
-const read = (path: string) => readFileSync(`src/core/store/${path}`, 'utf8')
+const read = (path: string) => readFileSync(`src/${path}`, 'utf8')
 
 test('every module that hands SQL of its own to a driver is listed with a reason', () => {
-  const handing = globSync('**/*.ts', { cwd: 'src/store' }).filter((path) => !path.includes('/migrations/') && HANDED.test(read(path)))
+  const handing = globSync(STORES, { cwd: 'src' }).filter((path) => !path.includes('/migrations/') && HANDED.test(read(path)))
   expect(handing.toSorted()).toEqual(Object.keys(FILES).toSorted())
 })
 

@@ -1,9 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { checkHouse } from './check-house.ts'
+import { LEFT } from './left-imports.ts'
 import { parseModule, readModules } from './source-module.ts'
 
 const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
@@ -17,6 +18,13 @@ describe('the sources', () => {
     expect(report.violations).toEqual([])
   })
 
+  test('every import that is left against the table of wings is still there', () => {
+    const imports = modules.flatMap(({ path, imports }) =>
+      imports.map(({ specifier }) => `${path} ${posix.join(posix.dirname(path), specifier ?? '')}`),
+    )
+    expect(LEFT.filter((line) => !imports.includes(line))).toEqual([])
+  })
+
   test('are read completely: every file, and every import that begins a line', () => {
     const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((path) => /\.tsx?$/.test(path))
     expect(report.modules).toBe(files.length)
@@ -28,22 +36,24 @@ describe('the sources', () => {
 
 /** Sources that keep every rule. Each test plants one fault in them. */
 const SOUND = {
-  'main.ts': "import { serveCommand } from './cli/serve.ts'\nserveCommand()",
+  'main.ts': "import { serveCommand } from './console/cli/serve.ts'\nserveCommand()",
   'app.ts':
-    "import { createServe } from './flow/serve.ts'\nimport { openStore } from './store/open.ts'\nexport const relay = [createServe, openStore]",
+    "import { createServe } from './core/flow/serve.ts'\nimport { openStore } from './core/store/open.ts'\nexport const relay = [createServe, openStore]",
   'core/config/config.ts': "import { readFileSync } from 'node:fs'\nexport const load = () => [process.env.RELAY, readFileSync]",
   'console/cli/serve.ts':
-    "import { relay } from '../app.ts'\nimport type { x } from '../http/status.routes.ts'\nexport const serveCommand = () => relay",
-  'domain/history.ts':
+    "import { relay } from '../../app.ts'\nimport type { x } from '../../core/http/status.routes.ts'\nexport const serveCommand = () => relay",
+  'core/domain/history.ts':
     "import { createHash } from 'node:crypto'\nimport type { Entry } from './entry.ts'\nexport const derive = (e: Entry) => createHash(e)",
-  'domain/entry.ts': 'export type Entry = string',
+  'core/domain/entry.ts': 'export type Entry = string',
   'core/flow/ports.ts': "import type { Entry } from '../domain/entry.ts'\nexport interface Store { readonly entries: readonly Entry[] }",
-  'flow/serve.ts':
+  'core/flow/serve.ts':
     "import { findJob } from '../store/admin/jobs.ts'\nimport type { Store } from './ports.ts'\nexport const createServe = (store: Store) => [store, findJob]",
-  'http/status.routes.ts': "import Router from '@koa/router'\nimport type { createServe } from '../flow/serve.ts'\nexport const x = Router",
-  'store/open.ts': "import type { Entry } from '../domain/entry.ts'\nexport const openStore = (e: Entry) => e",
+  'core/http/status.routes.ts':
+    "import Router from '@koa/router'\nimport type { createServe } from '../flow/serve.ts'\nexport const x = Router",
+  'core/store/open.ts': "import type { Entry } from '../domain/entry.ts'\nexport const openStore = (e: Entry) => e",
   'core/store/sqlite/sqlite.ts': "import Database from 'better-sqlite3'\nexport const open = Database",
-  'upkeep/jobs/jobs.rows.ts': "import { sql } from 'kysely'\nexport const findJob = sql",
+  'upkeep/jobs/job.rules.ts': "import type { Entry } from '../../core/domain/entry.ts'\nexport type Job = Entry",
+  'core/store/admin/jobs.ts': "import { sql } from 'kysely'\nexport const findJob = sql",
   'trial/sandbox/world.ts': "import { createServer } from 'node:http'\nexport const world = createServer",
 }
 function violationsOf(planted: Readonly<Record<string, string>>): readonly string[] {
@@ -55,77 +65,141 @@ describe('a planted fault is found', () => {
 
   // Each row has a name, a path, the source to plant there, and the violation that must be found, without the path at its beginning.
   test.each([
-    ['a room that imports another', 'domain/x.ts', "import { x } from '../store/open.ts'", ':1: domain/ may not import store/open.ts'],
-    ['an import of types only', 'flow/x.ts', "import type { A } from '../app.ts'", ':1: flow/ may not import app.ts'],
+    [
+      'a room that imports another',
+      'core/domain/x.ts',
+      "import { x } from '../store/open.ts'",
+      ':1: core/domain/ may not import core/store/open.ts',
+    ],
+    ['an import of types only', 'core/flow/x.ts', "import type { A } from '../../app.ts'", ':1: core/flow/ may not import app.ts'],
     [
       'a command that loads a schema',
-      'cli/x.ts',
-      "import { createServe, type x } from '../http/status.routes.ts'",
-      ':1: cli/ may not import http/status.routes.ts',
+      'console/cli/x.ts',
+      "import { createServe, type x } from '../../core/http/status.routes.ts'",
+      ':1: console/cli/ may not import core/http/status.routes.ts',
     ],
-    ['an import in a type', 'http/x.ts', "export type B = import('../app.ts').A", ':1: http/ may not import app.ts'],
-    ['an import at run time', 'flow/x.ts', "\nexport const x = () => import('../store/open.ts')", ':2: flow/ may not import store/open.ts'],
-    ['an engine in a flow', 'flow/x.ts', "import '../store/sqlite/sqlite.ts'", ':1: flow/ may not import core/store/sqlite/sqlite.ts'],
-    ['SQL outside the store', 'flow/x.ts', "import { sql } from 'kysely'", ':1: flow/ may not use the library kysely'],
-    ['an import for its effects', 'carrier/x.ts', "import '../cli/serve.ts'", ':1: carrier/ may not import console/cli/serve.ts'],
-    ['an import over several lines', 'store/x.ts', "import {\n  x,\n} from '../flow/serve.ts'", ':1: store/ may not import flow/serve.ts'],
+    ['an import in a type', 'core/http/x.ts', "export type B = import('../../app.ts').A", ':1: core/http/ may not import app.ts'],
     [
-      'a module of runtime/ that imports a rule of the domain',
-      'runtime/x.ts',
+      'an import at run time',
+      'core/flow/x.ts',
+      "\nexport const x = () => import('../store/open.ts')",
+      ':2: core/flow/ may not import core/store/open.ts',
+    ],
+    [
+      'an engine in a flow',
+      'core/flow/x.ts',
+      "import '../store/sqlite/sqlite.ts'",
+      ':1: core/flow/ may not import core/store/sqlite/sqlite.ts',
+    ],
+    ['SQL outside the store', 'core/flow/x.ts', "import { sql } from 'kysely'", ':1: core/flow/ may not use the library kysely'],
+    [
+      'an import for its effects',
+      'core/carrier/x.ts',
+      "import '../../console/cli/serve.ts'",
+      ':1: core/ may not import console/cli/serve.ts',
+    ],
+    [
+      'an import over several lines',
+      'core/store/x.ts',
+      "import {\n  x,\n} from '../flow/serve.ts'",
+      ':1: core/store/ may not import core/flow/serve.ts',
+    ],
+    [
+      'a module of core/runtime/ that imports a rule of the domain',
+      'core/runtime/x.ts',
       "import type { E } from '../domain/entry.ts'",
-      ':1: runtime/ may not import domain/entry.ts',
+      ':1: core/runtime/ may not import core/domain/entry.ts',
     ],
     [
       'an import of the relay in the sandbox',
-      'sandbox/x.ts',
-      "import type { E } from '../domain/entry.ts'",
-      ':1: sandbox/ may not import domain/entry.ts',
+      'trial/sandbox/x.ts',
+      "import type { E } from '../../core/domain/entry.ts'",
+      ':1: trial/sandbox/ may not import core/domain/entry.ts',
     ],
-    ['a library in the sandbox', 'sandbox/x.ts', "import x from 'koa'", ':1: sandbox/ may not use the library koa'],
-    ['an import of the sandbox', 'app.ts', "import { x } from './sandbox/world.ts'", ':1: app.ts may not import trial/sandbox/world.ts'],
-    ['a library in the wrong room', 'flow/x.ts', "import x from 'p-retry'", ':1: flow/ may not use the library p-retry'],
-    ['a subpath of a wrong library', 'http/x.ts', "import { x } from 'kysely/migration'", ':1: http/ may not use the library kysely'],
-    ['a scoped library in the wrong room', 'store/x.ts', "import x from '@koa/router'", ':1: store/ may not use the library @koa/router'],
+    [
+      'a wing in the core',
+      'core/flow/x.ts',
+      "import '../../upkeep/jobs/job.rules.ts'",
+      ':1: core/ may not import upkeep/jobs/job.rules.ts',
+    ],
+    [
+      'a wing that needs this one',
+      'console/cli/x.ts',
+      "import '../../upkeep/jobs/job.rules.ts'",
+      ':1: console/ may not import upkeep/jobs/job.rules.ts',
+    ],
+    ['I/O in the rules of a wing', 'upkeep/jobs/x.rules.ts', "import 'node:fs'", ':1: *.rules.ts may not use node:fs'],
+    ['SQL outside the rows of a wing', 'upkeep/jobs/x.tx.ts', "import 'kysely'", ':1: *.tx.ts may not use the library kysely'],
+    ['a library in the sandbox', 'trial/sandbox/x.ts', "import x from 'koa'", ':1: trial/sandbox/ may not use the library koa'],
+    [
+      'an import of the sandbox',
+      'app.ts',
+      "import { x } from './trial/sandbox/world.ts'",
+      ':1: app.ts may not import trial/sandbox/world.ts',
+    ],
+    ['a library in the wrong room', 'core/flow/x.ts', "import x from 'p-retry'", ':1: core/flow/ may not use the library p-retry'],
+    [
+      'a subpath of a wrong library',
+      'core/http/x.ts',
+      "import { x } from 'kysely/migration'",
+      ':1: core/http/ may not use the library kysely',
+    ],
+    [
+      'a scoped library in the wrong room',
+      'core/store/x.ts',
+      "import x from '@koa/router'",
+      ':1: core/store/ may not use the library @koa/router',
+    ],
     [
       'a driver outside its engine',
-      'store/x.ts',
+      'core/store/x.ts',
       "import type { D } from 'better-sqlite3'",
-      ':1: store/ may not use the library better-sqlite3',
+      ':1: core/store/ may not use the library better-sqlite3',
     ],
     ['files in a room that may not read them', 'app.ts', "import { x } from 'node:fs'", ':1: app.ts may not use node:fs'],
-    ['files without "node:"', 'http/x.ts', "import { x } from 'fs/promises'", ':1: http/ may not use fs/promises'],
-    ['I/O in the domain', 'domain/x.ts', "import { x } from 'node:http'", ':1: domain/ may not use node:http'],
-    ['the environment', 'http/x.ts', 'export const x = process.env.HOME', ':1: reads the environment: only config/ may'],
-    ['the environment in brackets', 'core/ops/log.ts', "export const x = process['env']", ':1: reads the environment: only config/ may'],
-    ['the environment, destructured', 'cli/x.ts', 'const { env } = process', ':1: reads the environment: only config/ may'],
-    ['the environment as a module', 'cli/x.ts', "import { x } from 'node:process'", ':1: cli/ may not use node:process'],
+    ['files without "node:"', 'core/http/x.ts', "import { x } from 'fs/promises'", ':1: core/http/ may not use fs/promises'],
+    ['I/O in the domain', 'core/domain/x.ts', "import { x } from 'node:http'", ':1: core/domain/ may not use node:http'],
+    ['the environment', 'core/http/x.ts', 'export const x = process.env.HOME', ':1: reads the environment: only core/config/ may'],
+    [
+      'the environment in brackets',
+      'core/ops/log.ts',
+      "export const x = process['env']",
+      ':1: reads the environment: only core/config/ may',
+    ],
+    ['the environment, destructured', 'console/cli/x.ts', 'const { env } = process', ':1: reads the environment: only core/config/ may'],
+    ['the environment as a module', 'console/cli/x.ts', "import { x } from 'node:process'", ':1: console/cli/ may not use node:process'],
     [
       'a clock in the domain',
-      'domain/x.ts',
+      'core/domain/x.ts',
       'export const x = () => Date.now()',
       ':1: reads a clock or random values, which must be passed in',
     ],
     [
       'a random value in a flow',
-      'flow/x.ts',
+      'core/flow/x.ts',
       'export const x = () => Math.random()',
       ':1: reads a clock or random values, which must be passed in',
     ],
-    ['a barrel', 'domain/all.ts', "export * from './history.ts'", ':1: re-exports from another module'],
-    ['a barrel of types', 'domain/all.ts', "export type { Entry } from './entry.ts'", ':1: re-exports from another module'],
-    ['a barrel in two steps', 'domain/all.ts', "import { E } from './entry.ts'\nexport { E }", ':1: re-exports from another module'],
-    ['types in two steps', 'domain/all.ts', "import type { E } from './entry.ts'\nexport type { E }", ':1: re-exports from another module'],
-    ['a file name that says nothing', 'domain/utils.ts', 'export const x = 1', ': "utils" does not say what is inside'],
-    ['a folder name that says nothing', 'http/helpers/x.ts', 'export const x = 1', ': "helpers" does not say what is inside'],
+    ['a barrel', 'core/domain/all.ts', "export * from './history.ts'", ':1: re-exports from another module'],
+    ['a barrel of types', 'core/domain/all.ts', "export type { Entry } from './entry.ts'", ':1: re-exports from another module'],
+    ['a barrel in two steps', 'core/domain/all.ts', "import { E } from './entry.ts'\nexport { E }", ':1: re-exports from another module'],
+    [
+      'types in two steps',
+      'core/domain/all.ts',
+      "import type { E } from './entry.ts'\nexport type { E }",
+      ':1: re-exports from another module',
+    ],
+    ['a file name that says nothing', 'core/domain/utils.ts', 'export const x = 1', ': "utils" does not say what is inside'],
+    ['a folder name that says nothing', 'core/http/helpers/x.ts', 'export const x = 1', ': "helpers" does not say what is inside'],
     ['a file in no room', 'extra.ts', 'export const x = 1', ': belongs to no room'],
     ['a folder that is no room', 'jobs/x.ts', 'export const x = 1', ': belongs to no room'],
-    ['an import of nothing', 'domain/x.ts', "import { y } from './y.ts'", ':1: imports ./y.ts, which is no module'],
-    ['an import without its ending', 'domain/x.ts', "import { x } from './history'", ':1: imports ./history, which is no module'],
+    ['an import of nothing', 'core/domain/x.ts', "import { y } from './y.ts'", ':1: imports ./y.ts, which is no module'],
+    ['an import without its ending', 'core/domain/x.ts', "import { x } from './history'", ':1: imports ./history, which is no module'],
     [
       'an import from outside the sources',
-      'flow/x.ts',
-      "import { y } from '../../test/y.ts'",
-      ':1: imports ../../test/y.ts, which is no module',
+      'core/flow/x.ts',
+      "import { y } from '../../../test/y.ts'",
+      ':1: imports ../../../test/y.ts, which is no module',
     ],
     [
       'an import under a computed name',
@@ -133,15 +207,15 @@ describe('a planted fault is found', () => {
       "export const relay = (name: string) => import(name + '.ts')",
       ':1: imports a computed name',
     ],
-    ['a source that cannot be parsed', 'domain/x.ts', 'export const = 1', ':1: cannot be read as a module'],
+    ['a source that cannot be parsed', 'core/domain/x.ts', 'export const = 1', ':1: cannot be read as a module'],
   ])('%s', (_name, path, source, violation) => {
     expect(violationsOf({ [path]: source })).toEqual([path + violation])
   })
 
   test('code that only looks like a fault passes', () => {
     const innocent = {
-      'domain/x.ts': "// import '../store/open.ts'\nexport const x = \"import y from 'koa'\"",
-      'runtime/x.ts': 'export const x = () => Date.now()',
+      'core/domain/x.ts': "// import '../store/open.ts'\nexport const x = \"import y from 'koa'\"",
+      'core/runtime/x.ts': 'export const x = () => Date.now()',
     }
     expect(violationsOf(innocent)).toEqual([])
   })
@@ -154,22 +228,22 @@ describe('a check of the sources', () => {
       imports: 0,
       violations: ['read 0 modules and 0 imports: nothing was checked'],
     })
-    expect(checkHouse([parseModule('domain/x.ts', 'export const x = 1')]).violations).toEqual([
+    expect(checkHouse([parseModule('core/domain/x.ts', 'export const x = 1')]).violations).toEqual([
       'read 1 modules and 0 imports: nothing was checked',
     ])
   })
 
   test('finds a fault that is deep inside a folder', () => {
     const folder = temporaryFolder()
-    const file = join(folder, 'http', 'portal', 'x.page.tsx')
+    const file = join(folder, 'core', 'http', 'x.page.tsx')
     mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, "import { db } from '../../store/open.ts'\nexport const x = <p>{db}</p>")
-    mkdirSync(join(folder, 'store'))
-    writeFileSync(join(folder, 'store', 'open.ts'), 'export const db = 1')
+    writeFileSync(file, "import { db } from '../store/open.ts'\nexport const x = <p>{db}</p>")
+    mkdirSync(join(folder, 'core', 'store'))
+    writeFileSync(join(folder, 'core', 'store', 'open.ts'), 'export const db = 1')
     expect(checkHouse(readModules(folder))).toEqual({
       modules: 2,
       imports: 1,
-      violations: ['http/portal/x.page.tsx:1: http/ may not import store/open.ts'],
+      violations: ['core/http/x.page.tsx:1: core/http/ may not import core/store/open.ts'],
     })
   })
 })

@@ -14,7 +14,7 @@ const CROSSINGS = [
 ]
 
 test('flows of one capability import those of another only if the import is listed', () => {
-  const crossings = readModules('src/flow').flatMap(({ path, imports }) =>
+  const crossings = readModules('src/core/flow').flatMap(({ path, imports }) =>
     imports.flatMap(({ specifier }) => {
       const target = specifier?.startsWith('.') ? posix.join(posix.dirname(path), specifier) : ''
       const [from = '', to = ''] = [path.split('/')[0], target.split('/')[0]]

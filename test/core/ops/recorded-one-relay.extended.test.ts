@@ -18,7 +18,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { goodBody, json, openCarrier } from '../carrier/carrier-double.ts'
 
 test('a recording plays each alert', () => {
-  const played = globSync('test/ops/recorded-*.test.ts')
+  const played = globSync('test/core/ops/recorded-*.test.ts')
     .map((path) => readFileSync(path, 'utf8'))
     .join('')
   const alerts = [...readFileSync('ops/prometheus/alerts.yaml', 'utf8').matchAll(/alert: (\w+)/g)].map(([, alert = '']) => alert)

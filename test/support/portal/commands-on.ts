@@ -14,15 +14,13 @@ export function commandsOn(page: string): readonly string[] {
 export const WITHOUT_PAGE =
   /^parcel-relay (?:fingerprint|verify|generate-key|hash-password|restore|move-store|prune --compact|secrets give-up-tombstones|inbox --refresh|refresh --all)\b/
 
+/** Rooms whose words no page shows. */
+const WITHOUT_MESSAGES =
+  /^src\/(?:[^/]+$|trial\/|console\/(?:api|cli|document)\/|core\/(?:carrier|config|http|ops|outbound|runtime)\/)|\.(?:command|routes)\.ts$/
+
 /** The messages in the sources of what a page may show: problems, concerns, checks, events, mistakes, results, hints. Without comments. */
 export function messagesInSource(): readonly string[] {
-  const files = globSync([
-    'src/core/domain/**/*.ts',
-    'src/flow/**/*.ts',
-    'src/core/store/**/*.ts',
-    'src/core/wiring/**/*.ts',
-    'src/console/portal/**/*.ts',
-  ])
+  const files = globSync('src/**/*.ts').filter((file) => !WITHOUT_MESSAGES.test(file))
   return files
     .filter((file) => !/\/(?:command-links|key-fingerprint)\.ts$/.test(file))
     .flatMap((file) => readFileSync(file, 'utf8').split('\n'))

@@ -5,12 +5,12 @@ import type { Statement } from '../../../src/core/store/statement.ts'
 
 // Prints every statement that the store has on an engine, as JSON. A process of its own loads no statement of the other engine.
 
-const STORE = fileURLToPath(new URL('../../../src/store', import.meta.url))
-const [engine = '', other] = process.argv[2] === 'postgres' ? ['postgres', 'sqlite'] : ['sqlite', 'postgres']
+const SOURCES = fileURLToPath(new URL('../../../src', import.meta.url))
+const engine = process.argv[2] === 'postgres' ? 'postgres' : 'sqlite'
+const STORES = engine === 'postgres' ? /^core\/store\/(?!sqlite\/)|^server\/postgres\/|\.rows\.ts$/ : /^core\/store\/|\.rows\.ts$/
 
-const names = readdirSync(STORE, { recursive: true, encoding: 'utf8' })
-for (const name of names)
-  if (name.endsWith('.ts') && !name.endsWith('-thread.ts') && !name.startsWith(`${other}/`)) await import(join(STORE, name))
+const names = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
+for (const name of names) if (name.endsWith('.ts') && !name.endsWith('-thread.ts') && STORES.test(name)) await import(join(SOURCES, name))
 
 const { definedStatements } = await import('../../../src/core/store/statement.ts')
 const textOf = await compiler()

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 
-const room = new URL('../../../src/sandbox/', import.meta.url)
+const room = new URL('../../../src/trial/sandbox/', import.meta.url)
 
 /** Lists the imports of a source that come neither from its own folder nor from Node.js. */
 function strangers(source: string): readonly string[] {
