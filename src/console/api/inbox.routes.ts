@@ -7,18 +7,15 @@ import {
   type AnswerOf,
   idOf,
   instant as instantOf,
-  jsonAnswer,
   location,
   named,
   numberedId,
-  pageAnswer,
   wholeNumber,
 } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant, presentJson } from '../../core/http/server/present.ts'
-import { count, flag, instant, NO_QUERY, oneOf, page, query, text } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
-import { jobSchema, presentStarted } from '../../upkeep/jobs/jobs.routes.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
+import { count, flag, instant, oneOf, page, query, text } from '../../core/http/server/query.ts'
+import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
+import { jobSchema, startedJob } from '../../upkeep/jobs/jobs.routes.ts'
 
 const quarantineReason = named('QuarantineReason', (): z.ZodType<string> => z.enum(QUARANTINE_REASONS))
 
@@ -82,13 +79,9 @@ export type ReprocessedAnswer = AnswerOf<typeof reprocessedSchema>
 
 /** Received pushes, byte for byte. */
 export const INBOX_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/inbox',
+  listRoute('/relay/inbox', {
     summary: 'List received pushes',
     description: 'Newest first. A page with a `next` may hold fewer than asked for, even none.',
-    scope: 'admin',
-    params: {},
     query: query({
       ...page,
       cursor: count.nullable().default(null),
@@ -98,144 +91,99 @@ export const INBOX_ROUTES = [
       from: instant.describe('Received at this time or later.'),
       to: instant.describe('Received before this time.'),
     }),
-    body: null,
-    answers: () => ({ 200: pageAnswer('pushes', listedSchema()) }),
+    items: ['pushes', listedSchema],
     problems: ['bad_tracking_number'],
-    example: { path: {}, query: 'state=quarantined&limit=10' },
-    answer:
-      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
-      async (ctx, call) => {
-        const { pushes, next } = await manageInbox.list(call.query)
-        presentJson(ctx, 200, { pushes: pushes.map(presentPush), next })
-      },
+    example: 'state=quarantined&limit=10',
+    read: ({ manageInbox }, asked) => manageInbox.list(asked),
+    present: presentPush,
   }),
-  apiRoute({
-    method: 'get',
-    path: '/relay/inbox/:id',
+  callRoute('get', '/relay/inbox/:id', {
     summary: 'Show a push',
     description: 'With its exact bytes, and as text if it is text.',
-    scope: 'admin',
     params: { id: idOf('push') },
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The push', pushSchema()) }),
+    answers: { 200: ['The push', pushSchema] },
     problems: ['not_found'],
-    example: { path: { id: '1' } },
-    answer:
-      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
-      async (ctx, { param }) =>
-        presentJson(ctx, 200, presentInspected(await manageInbox.find(param('id')))),
+    answer: async ({ manageInbox }, { param }) => [200, presentInspected(await manageInbox.find(param('id')))],
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/inbox/:id/reprocess',
+  callRoute('post', '/relay/inbox/:id/reprocess', {
     summary: 'Reprocess a push that was not recorded',
-    description: '',
-    scope: 'admin',
-    params: { id: idOf('push') },
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The result', reprocessedSchema()) }),
+    params: { id: idOf('push', '2') },
+    answers: { 200: ['The result', reprocessedSchema] },
     problems: ['not_found', 'not_reprocessable'],
-    example: { path: { id: '2' } },
-    answer:
-      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
-      async (ctx, { by, param }) => {
-        const outcome = await manageInbox.reprocess(param('id'), by)
-        presentJson<ReprocessedAnswer>(ctx, 200, { outcome: outcome.kind, reason: outcome.kind === 'quarantined' ? outcome.reason : null })
-      },
+    answer: async ({ manageInbox }, { by, param }) => {
+      const outcome = await manageInbox.reprocess(param('id'), by)
+      return [200, { outcome: outcome.kind, reason: outcome.kind === 'quarantined' ? outcome.reason : null }]
+    },
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/inbox/:id/dismiss',
+  callRoute('post', '/relay/inbox/:id/dismiss', {
     summary: 'Dismiss a push that is in quarantine',
     description: 'The push stays unrecorded, and is left out when all pushes are reprocessed. It can still be reprocessed by its id.',
-    scope: 'admin',
-    params: { id: idOf('push') },
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The push', pushSchema()) }),
+    params: { id: idOf('push', '2') },
+    answers: { 200: ['The push', pushSchema] },
     problems: ['not_found', 'not_dismissable'],
-    example: { path: { id: '2' } },
-    answer:
-      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
-      async (ctx, { by, param }) =>
-        presentJson(ctx, 200, presentInspected(await manageInbox.dismiss(param('id'), by))),
+    answer: async ({ manageInbox }, { by, param }) => [200, presentInspected(await manageInbox.dismiss(param('id'), by))],
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/inbox/reprocess',
+  queryRoute('post', '/relay/inbox/reprocess', {
     summary: 'Reprocess all pushes that were not recorded',
     description: 'The oldest first, without dismissed ones. More than 100 pushes become a job.',
-    scope: 'admin',
-    params: {},
     query: query({
       state: z.enum(HELD_STATES).default('quarantined'),
       reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are quarantined for this reason.'),
       dryRun: flag.describe('Only counts the pushes, without checking whether they would be recorded.'),
     }),
-    body: null,
-    answers: () => ({
-      200: jsonAnswer(
+    answers: {
+      200: [
         'The results; with `dryRun`, how many there are',
-        z.union([
-          countedSchema(),
-          z.strictObject({
-            count: wholeNumber(),
-            dryRun: z.literal(false),
-            outcomes: z.strictObject({
-              recorded: wholeNumber(),
-              duplicate: wholeNumber(),
-              quarantined: wholeNumber(),
-              expired: wholeNumber(),
-              erased: wholeNumber().describe('They named only erased parcels and were not kept.'),
+        () =>
+          z.union([
+            countedSchema(),
+            z.strictObject({
+              count: wholeNumber(),
+              dryRun: z.literal(false),
+              outcomes: z.strictObject({
+                recorded: wholeNumber(),
+                duplicate: wholeNumber(),
+                quarantined: wholeNumber(),
+                expired: wholeNumber(),
+                erased: wholeNumber().describe('They named only erased parcels and were not kept.'),
+              }),
             }),
-          }),
-        ]),
-      ),
-      202: jsonAnswer('A job reprocesses them', jobSchema(), location()),
-    }),
+          ]),
+      ],
+      202: ['A job reprocesses them', jobSchema, location],
+    },
     problems: ['too_many_jobs'],
-    example: { path: {}, query: 'dryRun=true' },
-    answer:
-      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
-      async (ctx, call) => {
-        const answer = await manageInbox.reprocessAll(call.query, call.by)
-        if (answer.kind === 'job') presentStarted(ctx, answer.job)
-        else if (answer.kind === 'counted') {
-          presentJson(ctx, 200, presentCounted(answer))
-        } else presentJson(ctx, 200, { count: answer.count, dryRun: false, outcomes: answer.outcomes })
-      },
+    example: 'dryRun=true',
+    answer: async (ports, { by, query }) => {
+      const answer = await ports.manageInbox.reprocessAll(query, by)
+      if (answer.kind === 'job') return startedJob(answer.job, ports)
+      if (answer.kind === 'counted') return [200, presentCounted(answer)]
+      return [200, { count: answer.count, dryRun: false, outcomes: answer.outcomes }]
+    },
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/inbox/dismiss',
+  queryRoute('post', '/relay/inbox/dismiss', {
     summary: 'Dismiss all pushes that are in quarantine',
     description: 'The pushes stay unrecorded. First ask the carrier about the parcels that only they name. More than 100 become a job.',
-    scope: 'admin',
-    params: {},
     query: query({
       state: z.enum(['quarantined']).default('quarantined'),
       reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are quarantined for this reason.'),
       dryRun: flag.describe('Only counts them.'),
     }),
-    body: null,
-    answers: () => ({
-      200: jsonAnswer(
+    answers: {
+      200: [
         'How many are dismissed; with `dryRun`, how many there are',
-        z.union([countedSchema(), z.strictObject({ count: wholeNumber(), dryRun: z.literal(false) })]),
-      ),
-      202: jsonAnswer('A job dismisses them', jobSchema(), location()),
-    }),
+        () => z.union([countedSchema(), z.strictObject({ count: wholeNumber(), dryRun: z.literal(false) })]),
+      ],
+      202: ['A job dismisses them', jobSchema, location],
+    },
     problems: ['too_many_jobs'],
-    example: { path: {}, query: 'dryRun=true' },
-    answer:
-      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
-      async (ctx, call) => {
-        const answer = await manageInbox.dismissAll(call.query, call.by)
-        if (answer.kind === 'job') presentStarted(ctx, answer.job)
-        else presentJson(ctx, 200, answer.kind === 'counted' ? presentCounted(answer) : { count: answer.count, dryRun: false })
-      },
+    example: 'dryRun=true',
+    answer: async (ports, { by, query }) => {
+      const answer = await ports.manageInbox.dismissAll(query, by)
+      if (answer.kind === 'job') return startedJob(answer.job, ports)
+      if (answer.kind === 'counted') return [200, presentCounted(answer)]
+      return [200, { count: answer.count, dryRun: false }]
+    },
   }),
 ]
 

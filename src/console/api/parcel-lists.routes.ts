@@ -4,12 +4,10 @@ import { z } from 'zod'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../core/domain/admin/watch-list.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { readCursor, readPrefix, STOPPED_REASONS } from '../../core/flow/admin/parcels/parcel-queries.ts'
-import { type AnswerOf, IDENTIFIER, jsonAnswer, named, pageAnswer, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentJson } from '../../core/http/server/present.ts'
-import { flag, NO_QUERY, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
+import { type AnswerOf, IDENTIFIER, named, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { flag, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
 import { readLines } from '../../core/http/server/read-lines.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
+import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { listedParcelSchema, parcelSchema } from './parcel-schemas.ts'
 import { presentInspected, presentListed } from './present-parcel.ts'
 
@@ -56,61 +54,36 @@ export type WatchListAnswer = AnswerOf<typeof reportSchema>
 
 /** Lists of parcels, one parcel, and lists to watch. */
 export const PARCEL_LISTS_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/parcels',
+  listRoute('/relay/parcels', {
     summary: 'List parcels',
     description: 'In the order of the next checks, the most overdue first; with `query`, in the order of the identifiers.',
     scope: 'status',
-    params: {},
     query: LIST_QUERY,
-    body: null,
-    answers: () => ({ 200: pageAnswer('parcels', listedParcelSchema()) }),
-    problems: [],
-    example: { path: {}, query: 'query=AB&limit=10' },
-    answer:
-      ({ lookAtParcels }: Pick<UseCases, 'lookAtParcels' | 'watchList'>) =>
-      async (ctx, call) => {
-        const { parcels, next } = await lookAtParcels.list(call.query)
-        presentJson(ctx, 200, { parcels: parcels.map(presentListed), next })
-      },
+    items: ['parcels', listedParcelSchema],
+    example: 'query=AB&limit=10',
+    read: ({ lookAtParcels }, asked) => lookAtParcels.list(asked),
+    present: presentListed,
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/parcels/watch',
+  queryRoute('post', '/relay/parcels/watch', {
     summary: 'Watch a list of parcels',
     description: 'At most 100,000 lines of at most 4,096 characters. Good lines are watched, and bad lines are reported by number.',
-    scope: 'admin',
-    params: {},
     query: query({
       atomic: flag.describe('`true`: if one line is bad, nothing is watched.'),
       column: LIST_COLUMN,
     }),
     body: LIST_BODY,
-    answers: () => ({ 200: jsonAnswer('How many lines are watched, and which lines are bad', reportSchema()) }),
+    answers: { 200: ['How many lines are watched, and which lines are bad', reportSchema] },
     problems: ['body_too_large', 'erased'],
-    example: { path: {} },
-    answer:
-      ({ watchList }: Pick<UseCases, 'lookAtParcels' | 'watchList'>) =>
-      async (ctx, call) =>
-        presentJson<WatchListAnswer>(ctx, 200, await withList(ctx, (list) => watchList({ ...list, ...call.query, by: call.by }))),
+    answer: async ({ watchList }, { ctx, by, query }) => [200, await withList(ctx, (list) => watchList({ ...list, ...query, by }))],
   }),
-  apiRoute({
-    method: 'get',
-    path: '/relay/parcels/:identifier',
+  callRoute('get', '/relay/parcels/:identifier', {
     summary: 'Show a parcel',
     description: 'Its identifiers, its cadence, and its history with the provenance of every entry.',
     scope: 'status',
     params: { identifier: IDENTIFIER },
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The parcel', parcelSchema()) }),
+    answers: { 200: ['The parcel', parcelSchema] },
     problems: ['bad_tracking_number', 'not_found'],
-    example: { path: { identifier: 'AB123456789SE' } },
-    answer:
-      ({ lookAtParcels }: Pick<UseCases, 'lookAtParcels' | 'watchList'>) =>
-      async (ctx, { param }) =>
-        presentJson(ctx, 200, presentInspected(await lookAtParcels.inspect(param('identifier')))),
+    answer: async ({ lookAtParcels }, { param }) => [200, presentInspected(await lookAtParcels.inspect(param('identifier')))],
   }),
 ]
 

@@ -1,9 +1,6 @@
 import { z } from 'zod'
-import { type AnswerOf, jsonAnswer, named } from '../../core/http/server/answer-schemas.ts'
-import { presentJson } from '../../core/http/server/present.ts'
-import { NO_QUERY } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
+import { type AnswerOf, named } from '../../core/http/server/answer-schemas.ts'
+import { callRoute } from '../../core/http/server/route-shapes.ts'
 
 const settings = () => z.array(z.string())
 
@@ -20,22 +17,12 @@ export type ReloadAnswer = AnswerOf<typeof reloadedSchema>
 
 /** The reload of the config. */
 export const RELOAD_ROUTES = [
-  apiRoute({
-    method: 'post',
-    path: '/relay/reload',
+  callRoute('post', '/relay/reload', {
     summary: 'Reload the config',
     description:
       'Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica, so call every replica. If the file has mistakes, nothing changes.',
-    scope: 'admin',
-    params: {},
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The config is reloaded', reloadedSchema()) }),
+    answers: { 200: ['The config is reloaded', reloadedSchema] },
     problems: ['not_reloadable'],
-    example: { path: {} },
-    answer:
-      ({ reloadConfig, replica }: Pick<UseCases, 'reloadConfig' | 'replica'>) =>
-      async (ctx, { by }) =>
-        presentJson<ReloadAnswer>(ctx, 200, { replica, ...(await reloadConfig(by)) }),
+    answer: async ({ reloadConfig, replica }, { by }) => [200, { replica, ...(await reloadConfig(by)) }],
   }),
 ]

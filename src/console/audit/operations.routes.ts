@@ -9,19 +9,10 @@ import {
 } from '../../core/domain/admin/operator-action.ts'
 import { readTallyKind, SPANS } from '../../core/domain/admin/tally.ts'
 import { OPERATOR_EVENTS, type ToldEvent } from '../../core/domain/delivery/operator-event.ts'
-import {
-  type AnswerOf,
-  instant as instantAnswer,
-  jsonAnswer,
-  named,
-  numberedId,
-  pageAnswer,
-  wholeNumber,
-} from '../../core/http/server/answer-schemas.ts'
-import { presentInstant, presentJson } from '../../core/http/server/present.ts'
+import { type AnswerOf, instant as instantAnswer, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
 import { instant, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
+import { listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { listedEventSchema } from '../events/operator-event-schemas.ts'
 import { readTarget, readTimeCursor } from '../overview/operation-queries.ts'
 
@@ -63,33 +54,19 @@ const timed = { ...page, cursor: read(readTimeCursor, 'must be the "next" of the
 
 /** Operator events, counts, and the audit trail. */
 export const OPERATIONS_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/operator-events',
+  listRoute('/relay/operator-events', {
     summary: 'List what happened',
     description: 'Operator events of the last 400 days, newest first, whether or not they are posted anywhere.',
-    scope: 'admin',
-    params: {},
     query: query({ ...timed, event: oneOf(OPERATOR_EVENTS), from: instant, to: instant }),
-    body: null,
-    answers: () => ({ 200: pageAnswer('events', listedEventSchema()) }),
-    problems: [],
-    example: { path: {}, query: 'event=endpoint_failing&limit=10' },
-    answer:
-      ({ operations }: Pick<UseCases, 'operations'>) =>
-      async (ctx, { query: { from, to, ...asked } }) => {
-        const { events, next } = await operations.events({ ...asked, fromMs: from, toMs: to })
-        presentJson(ctx, 200, { events: events.map(presentEvent), next })
-      },
+    items: ['events', listedEventSchema],
+    example: 'event=endpoint_failing&limit=10',
+    read: ({ operations }, { from, to, ...asked }) => operations.events({ ...asked, fromMs: from, toMs: to }),
+    present: presentEvent,
   }),
-  apiRoute({
-    method: 'get',
-    path: '/relay/tallies',
+  queryRoute('get', '/relay/tallies', {
     summary: 'Count by the hour or the day',
     description:
       'Counts for each hour of the last 8 days, or each day (UTC) of the last 400, oldest first. The last 10 seconds are missing.',
-    scope: 'admin',
-    params: {},
     query: query({
       kind: read(readTallyKind, 'must be pushes, missed, polls, attempts, calls, disk or endpoint:ID').describe(
         '`pushes` by outcome (the default), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.',
@@ -98,25 +75,17 @@ export const OPERATIONS_ROUTES = [
       from: instant,
       to: instant,
     }),
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The tallies', talliesSchema()) }),
-    problems: [],
-    example: { path: {}, query: 'kind=calls&span=day' },
-    answer:
-      ({ operations }: Pick<UseCases, 'operations'>) =>
-      async (ctx, { query: { kind, span, from, to } }) => {
-        const tallies = await operations.tallies({ kind: kind ?? 'pushes', span: span ?? 'hour', fromMs: from, toMs: to })
-        presentJson(ctx, 200, { tallies: tallies.map(({ fromMs, counts }) => ({ from: presentInstant(fromMs), counts })) })
-      },
+    answers: { 200: ['The tallies', talliesSchema] },
+    example: 'kind=calls&span=day',
+    answer: async ({ operations }, { query: { kind, span, from, to } }) => {
+      const tallies = await operations.tallies({ kind: kind ?? 'pushes', span: span ?? 'hour', fromMs: from, toMs: to })
+      return [200, { tallies: tallies.map(({ fromMs, counts }) => ({ from: presentInstant(fromMs), counts })) }]
+    },
   }),
-  apiRoute({
-    method: 'get',
-    path: '/relay/audit',
+  listRoute('/relay/audit', {
     summary: 'List who changed what',
     description:
       'The audit trail of the last 400 days, newest first: each order of an operator that was carried out. Even a short page has a `next` if older actions may match.',
-    scope: 'admin',
-    params: {},
     query: query({
       ...timed,
       by: text.pipe(z.string().max(LISTED_LENGTH_MAX).nullable()).describe('The name of who gave the order.'),
@@ -127,16 +96,10 @@ export const OPERATIONS_ROUTES = [
       from: instant,
       to: instant,
     }),
-    body: null,
-    answers: () => ({ 200: pageAnswer('actions', actionSchema()) }),
-    problems: [],
-    example: { path: {}, query: 'action=endpoint.changed&limit=10' },
-    answer:
-      ({ operations }: Pick<UseCases, 'operations'>) =>
-      async (ctx, { query: { from, to, ...asked } }) => {
-        const { actions, next } = await operations.actions({ ...asked, fromMs: from, toMs: to })
-        presentJson(ctx, 200, { actions: actions.map(presentAction), next })
-      },
+    items: ['actions', actionSchema],
+    example: 'action=endpoint.changed&limit=10',
+    read: ({ operations }, { from, to, ...asked }) => operations.actions({ ...asked, fromMs: from, toMs: to }),
+    present: presentAction,
   }),
 ]
 

@@ -5,11 +5,9 @@ import { carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../../core/domain/polling/push-standing.ts'
 import { plainText } from '../../core/domain/words.ts'
 import { pushProbation } from '../../core/http/polling/upstream.routes.ts'
-import { type AnswerOf, instant, jsonAnswer, named, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant, presentJson } from '../../core/http/server/present.ts'
-import { NO_QUERY } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
+import { type AnswerOf, instant, named, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
+import { callRoute } from '../../core/http/server/route-shapes.ts'
 import { RUNBOOKS } from '../portal/docs/runbooks.ts'
 import { CONCERN_KINDS } from '../problems/concern.ts'
 import { explainProblem } from '../problems/explain-problem.ts'
@@ -138,22 +136,11 @@ export type OverviewAnswer = AnswerOf<typeof overviewSchema>
 
 /** The verdict on the relay. */
 export const OVERVIEW_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/overview',
+  callRoute('get', '/relay/overview', {
     summary: 'Show whether everything works',
     description: 'The verdict and its evidence: what is wrong, since when, and who must do what.',
-    scope: 'admin',
-    params: {},
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The verdict', overviewSchema()) }),
-    problems: [],
-    example: { path: {} },
-    answer:
-      ({ overview, clock }: Pick<UseCases, 'overview' | 'clock'>) =>
-      async (ctx) =>
-        presentJson(ctx, 200, presentOverview(await overview.read(), clock.now())),
+    answers: { 200: ['The verdict', overviewSchema] },
+    answer: async ({ overview, clock }) => [200, presentOverview(await overview.read(), clock.now())],
   }),
 ]
 

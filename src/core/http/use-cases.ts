@@ -21,7 +21,7 @@ import type { ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
 import type { Upstream } from '../flow/polling/upstream.ts'
 import type { Relay } from '../flow/relay.ts'
 
-/** What the routes under /relay and the pages of the portal call. Each takes what it uses: `Pick<UseCases, 'manageJobs'>`. */
+/** What the routes under /relay and the pages of the portal call. A row names those it uses; a page takes them: `Pick<UseCases, 'manageJobs'>`. */
 export interface UseCases extends Pick<Relay, 'clock'> {
   readonly check: Check
   readonly enableOperator: EnableOperator['enable']

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import type { Replica } from '../../core/domain/admin/replica.ts'
-import { type AnswerOf, instant, jsonAnswer, numberedId } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant, presentJson } from '../../core/http/server/present.ts'
-import { NO_QUERY } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
+import { type AnswerOf, instant, numberedId } from '../../core/http/server/answer-schemas.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
+import { callRoute } from '../../core/http/server/route-shapes.ts'
 
 const replicaSchema = () =>
   z.strictObject({
@@ -18,22 +16,11 @@ const replicaSchema = () =>
   })
 
 export const REPLICAS_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/replicas',
+  callRoute('get', '/relay/replicas', {
     summary: 'The relays that share the store',
     description: 'With their roles. On SQLite there is one relay.',
-    scope: 'admin',
-    params: {},
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('All replicas', z.strictObject({ replicas: z.array(replicaSchema()) })) }),
-    problems: [],
-    example: { path: {} },
-    answer:
-      ({ listReplicas }: Pick<UseCases, 'listReplicas'>) =>
-      async (ctx) =>
-        presentJson(ctx, 200, { replicas: (await listReplicas()).map(present) }),
+    answers: { 200: ['All replicas', () => z.strictObject({ replicas: z.array(replicaSchema()) })] },
+    answer: async ({ listReplicas }) => [200, { replicas: (await listReplicas()).map(present) }],
   }),
 ]
 

@@ -1,14 +1,10 @@
 import { z } from 'zod'
-import { type AnswerOf, instant, jsonAnswer, location, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant, presentJson } from '../../core/http/server/present.ts'
-import { NO_QUERY } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
-import { jobSchema, presentStarted } from '../jobs/jobs.routes.ts'
+import { type AnswerOf, instant, location, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
+import { callRoute, jsonBody } from '../../core/http/server/route-shapes.ts'
+import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'
 import type { BackupState } from './backup.rules.ts'
 import type { BackupList } from './manage-backups.ts'
-
-const BODY_BYTES_MAX = 16 * 1024
 
 const ordered = () => z.object({ name: z.string().describe('1 to 80 letters, digits and `. _ -`.') })
 
@@ -39,42 +35,22 @@ export type BackupsAnswer = AnswerOf<typeof listSchema>
 
 /** Backups of the store. */
 export const BACKUPS_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/backups',
+  callRoute('get', '/relay/backups', {
     summary: 'List the backups of the store',
     description:
       'The files in `backup.directory`, and the result of the last backup. Refused with PostgreSQL, because the server has its own tools.',
-    scope: 'admin',
-    params: {},
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The backups', listSchema()) }),
+    answers: { 200: ['The backups', listSchema] },
     problems: ['not_backed_up'],
-    example: { path: {} },
-    answer:
-      ({ manageBackups }: Pick<UseCases, 'manageBackups'>) =>
-      async (ctx) =>
-        presentJson(ctx, 200, presentBackups(await manageBackups.list())),
+    answer: async ({ manageBackups }) => [200, presentBackups(await manageBackups.list())],
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/backups',
+  callRoute('post', '/relay/backups', {
     summary: 'Back up the store',
     description:
       'The relay keeps running meanwhile. The copy is checked, its rows are counted, and it is moved to `backup.directory`. A key file that the relay has made is copied too.',
-    scope: 'admin',
-    params: {},
-    query: NO_QUERY,
-    body: { bytesMax: BODY_BYTES_MAX, content: { 'application/json': { schema: ordered, example: { name: 'before-upgrade' } } } },
-    answers: () => ({ 202: jsonAnswer('The job that makes the backup', jobSchema(), location()) }),
+    body: jsonBody(ordered, { name: 'before-upgrade' }),
+    answers: { 202: ['The job that makes the backup', jobSchema, location] },
     problems: ['not_backed_up', 'too_many_jobs'],
-    example: { path: {} },
-    answer:
-      ({ manageBackups }: Pick<UseCases, 'manageBackups'>) =>
-      async (ctx, { by, body }) => {
-        presentStarted(ctx, await manageBackups.start(body, by), { manageBackups })
-      },
+    answer: async (ports, { by, body }) => startedJob(await ports.manageBackups.start(body, by), ports),
   }),
 ]
 

@@ -1,19 +1,8 @@
 import { z } from 'zod'
 import { LIST_BODY, LIST_COLUMN, lineErrors, withList } from '../../console/api/parcel-lists.routes.ts'
-import {
-  type AnswerOf,
-  IDENTIFIER,
-  identifier,
-  instant,
-  jsonAnswer,
-  named,
-  numberedId,
-  wholeNumber,
-} from '../../core/http/server/answer-schemas.ts'
-import { presentJson } from '../../core/http/server/present.ts'
+import { type AnswerOf, IDENTIFIER, identifier, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { flag, query } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
+import { queryRoute } from '../../core/http/server/route-shapes.ts'
 import type { ErasureReport } from './manage-erasures.ts'
 
 const members = () => ({
@@ -97,45 +86,32 @@ const dryRun = flag.describe('`true`: only says what would be erased.')
 
 /** Erases parcels for good. */
 export const ERASURES_ROUTES = [
-  apiRoute({
-    method: 'delete',
-    path: '/relay/parcels/:identifier',
+  queryRoute('delete', '/relay/parcels/:identifier', {
     summary: 'Erase a parcel for good',
     description:
       'Everything about the parcel is deleted: pushes, answers, history, deliveries, and mentions in other records. For an unknown identifier the answer is 404, and nothing is changed. Later pushes about it are answered 200 and not kept. Repeat the request to search again.',
-    scope: 'admin',
     params: { identifier: IDENTIFIER },
     query: query({ dryRun }),
-    body: null,
-    answers: () => ({ 200: jsonAnswer('What was erased', reportSchema()) }),
+    answers: { 200: ['What was erased', reportSchema] },
     problems: ['bad_tracking_number', 'not_found'],
-    example: { path: { identifier: 'AB123456789SE' } },
-    answer:
-      ({ manageErasures }: Pick<UseCases, 'manageErasures'>) =>
-      async (ctx, call) =>
-        presentJson(ctx, 200, presentReport(await manageErasures.forget(call.param('identifier'), call.query, call.by))),
+    answer: async ({ manageErasures }, { by, param, query: asked }) => [
+      200,
+      presentReport(await manageErasures.forget(param('identifier'), asked, by)),
+    ],
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/parcels/forget',
+  queryRoute('post', '/relay/parcels/forget', {
     summary: 'Erase a list of parcels for good',
     description:
       'Does the same as `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.',
-    scope: 'admin',
-    params: {},
     query: query({ dryRun, column: LIST_COLUMN }),
     body: LIST_BODY,
-    answers: () => ({ 200: jsonAnswer('What was erased, and which lines are bad or unknown', listReportSchema()) }),
+    answers: { 200: ['What was erased, and which lines are bad or unknown', listReportSchema] },
     problems: ['body_too_large'],
-    example: { path: {}, query: 'dryRun=true' },
-    answer:
-      ({ manageErasures }: Pick<UseCases, 'manageErasures'>) =>
-      async (ctx, call) =>
-        presentJson(
-          ctx,
-          200,
-          presentReport(await withList(ctx, (list) => manageErasures.forgetList({ ...list, ...call.query, by: call.by }))),
-        ),
+    example: 'dryRun=true',
+    answer: async ({ manageErasures }, { ctx, by, query: asked }) => [
+      200,
+      presentReport(await withList(ctx, (list) => manageErasures.forgetList({ ...list, ...asked, by }))),
+    ],
   }),
 ]
 
@@ -150,7 +126,7 @@ function presentReport<Report extends ErasureReport>({ storage, atMs, restoredAt
     receipts: receipts.map(({ identifier: erased, outcome, erasedAtMs, parcelId, marks }) => ({
       identifier: erased,
       outcome,
-      erasedAt: isoTime(erasedAtMs ?? atMs),
+      erasedAt: isoTime(erasedAtMs),
       parcel: parcelId === null || parcelId === 0 ? null : String(parcelId),
       marks,
     })),

@@ -33,6 +33,11 @@ export interface ManageErasuresPorts
   readonly relayId: () => Promise<string>
 }
 
+interface ErasureReceipt extends Pick<ErasedIdentifier, 'identifier' | 'parcelId' | 'marks'> {
+  readonly outcome: Exclude<ErasedIdentifier['outcome'], 'unknown'>
+  readonly erasedAtMs: number
+}
+
 /** The result of an erasure, or of its dry run. */
 export interface ErasureReport {
   readonly dryRun: boolean
@@ -41,7 +46,7 @@ export interface ErasureReport {
   readonly by: Actor
   readonly relay: string
   /** What was erased now (not in a dry run) or before: evidence for whoever asked for it. Only the first `RECEIPTS_MAX` of a list. */
-  readonly receipts: readonly ErasedIdentifier[]
+  readonly receipts: readonly ErasureReceipt[]
   readonly removed: ErasedCounts
   /** How many records stay as they are although they may name an identifier: they cannot be read, or have it as a part of a longer word. */
   readonly unreadable: number
@@ -148,7 +153,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
       atMs,
       by,
       relay: await ports.relayId(),
-      receipts: results.filter(dryRun ? wasErasedBefore : isErased).slice(0, RECEIPTS_MAX),
+      receipts: receiptsOf(results, dryRun, atMs),
       ...found,
       removed: counts,
       backups,
@@ -197,7 +202,13 @@ function unknownOf(identifier: string): ErasedIdentifier {
   return { identifier, outcome: 'unknown', parcelId: null, erasedAtMs: null, marks: [] }
 }
 
-const isErased = ({ outcome }: ErasedIdentifier) => outcome !== 'unknown'
+function receiptsOf(results: readonly ErasedIdentifier[], dryRun: boolean, atMs: number): readonly ErasureReceipt[] {
+  const receipts = results.flatMap(({ outcome, erasedAtMs, ...result }) =>
+    outcome === 'unknown' || (dryRun && outcome === 'erased') ? [] : [{ ...result, outcome, erasedAtMs: erasedAtMs ?? atMs }],
+  )
+  return receipts.slice(0, RECEIPTS_MAX)
+}
+
 const wasErasedBefore = ({ outcome }: ErasedIdentifier) => outcome === 'erased_before'
 
 /** The files are not clean of what stays in records that nobody could read. */

@@ -1,20 +1,10 @@
-import type { Context } from 'koa'
 import { z } from 'zod'
 import type { Job, ReplayJobTask } from '../../core/domain/admin/job.ts'
 import { HELD_STATES } from '../../core/flow/admin/inbox/manage-inbox.ts'
-import {
-  type AnswerOf,
-  idOf,
-  instant,
-  jsonAnswer,
-  named,
-  numberedId,
-  pageAnswer,
-  wholeNumber,
-} from '../../core/http/server/answer-schemas.ts'
-import { presentInstant, presentJson } from '../../core/http/server/present.ts'
-import { count, NO_QUERY, page, query } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
+import { type AnswerOf, idOf, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
+import { count, page, query } from '../../core/http/server/query.ts'
+import { callRoute, listRoute } from '../../core/http/server/route-shapes.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
 import { HISTORY_CHANGES } from '../rebuild/compare-histories.rules.ts'
 import type { RebuildReport } from '../rebuild/rebuild.rules.ts'
@@ -129,65 +119,41 @@ export const jobSchema = named('Job', () =>
 
 export type JobAnswer = AnswerOf<typeof jobSchema>
 
-const one = { scope: 'admin', path: '/relay/jobs/:id', params: { id: idOf('job') }, query: NO_QUERY, body: null } as const
+const one = { params: { id: idOf('job') }, answers: { 200: ['The job', jobSchema] } } as const
 
 /** Background jobs, their progress and result. */
 export const JOBS_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/jobs',
+  listRoute('/relay/jobs', {
     summary: 'List jobs',
     description:
       'Long replays, pushes that are reprocessed or dismissed, backups, retention passes, rebuilds, and moves of the store, newest first.',
-    scope: 'admin',
-    params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),
-    body: null,
-    answers: () => ({ 200: pageAnswer('jobs', jobSchema()) }),
-    problems: [],
-    example: { path: {}, query: 'limit=10' },
-    answer: (ports: Pick<UseCases, 'manageJobs' | 'moves' | 'manageBackups'>) => async (ctx, call) => {
-      const { jobs, next } = await ports.manageJobs.list(call.query)
-      presentJson(ctx, 200, { jobs: jobs.map((job) => presentJob(job, ports)), next })
-    },
+    items: ['jobs', jobSchema],
+    example: 'limit=10',
+    read: ({ manageJobs }, asked) => manageJobs.list(asked),
+    present: presentJob,
   }),
-  apiRoute({
+  callRoute('get', '/relay/jobs/:id', {
     ...one,
-    method: 'get',
     summary: 'Show a job and its progress',
-    description: '',
-    answers: () => ({ 200: jsonAnswer('The job', jobSchema()) }),
     problems: ['not_found'],
-    example: { path: { id: '1' } },
-    answer:
-      (ports: Pick<UseCases, 'manageJobs' | 'moves' | 'manageBackups'>) =>
-      async (ctx, { param }) => {
-        presentJson(ctx, 200, presentJob(await ports.manageJobs.find(param('id')), ports))
-      },
+    answer: async (ports, { param }) => [200, presentJob(await ports.manageJobs.find(param('id')), ports)],
   }),
-  apiRoute({
+  callRoute('delete', '/relay/jobs/:id', {
     ...one,
-    method: 'delete',
     summary: 'Cancel a job',
     description: 'The job stops where it is. A job that has ended is left as it is.',
-    answers: () => ({ 200: jsonAnswer('The job', jobSchema()) }),
     problems: ['not_found'],
-    example: { path: { id: '1' } },
-    answer:
-      (ports: Pick<UseCases, 'manageJobs' | 'moves' | 'manageBackups'>) =>
-      async (ctx, { by, param }) => {
-        presentJson(ctx, 200, presentJob(await ports.manageJobs.cancel(param('id'), by), ports))
-      },
+    answer: async (ports, { by, param }) => [200, presentJob(await ports.manageJobs.cancel(param('id'), by), ports)],
   }),
 ]
 
 /** What tells the progress of a move or a backup while it runs. */
-type Progress = Partial<Pick<UseCases, 'moves' | 'manageBackups'>>
+type Progress = Pick<UseCases, 'moves' | 'manageBackups'>
 
 /** Answers an order that has become a job. */
-export function presentStarted(ctx: Context, job: Job, progress: Progress = {}): void {
-  ctx.set('Location', `/relay/jobs/${job.jobId}`)
-  presentJson(ctx, 202, presentJob(job, progress))
+export function startedJob(job: Job, progress: Progress): readonly [status: 202, body: JobAnswer, location: string] {
+  return [202, presentJob(job, progress), `/relay/jobs/${job.jobId}`]
 }
 
 /** Presents a job. A move and a backup tell the progress of their steps while they run. */
@@ -207,9 +173,9 @@ function presentJob(job: Job, { moves, manageBackups }: Progress): JobAnswer {
   }
   switch (task.kind) {
     case 'move':
-      return { ...shared, kind: task.kind, progress: moves?.progressOf(jobId) ?? { done }, task: { to: task.to } }
+      return { ...shared, kind: task.kind, progress: moves.progressOf(jobId) ?? { done }, task: { to: task.to } }
     case 'backup':
-      return { ...shared, kind: task.kind, progress: manageBackups?.progressOf(jobId) ?? { done }, task: { name: task.name } }
+      return { ...shared, kind: task.kind, progress: manageBackups.progressOf(jobId) ?? { done }, task: { name: task.name } }
     case 'retention':
       return { ...shared, kind: task.kind, task: {} }
     case 'rebuild': {

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { type KeptRefusal, REFUSALS_KEPT } from '../../core/domain/ingest/refused-pushes.ts'
-import { type AnswerOf, instant, named, numberedId, pageAnswer, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant, presentJson } from '../../core/http/server/present.ts'
+import { type AnswerOf, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
 import { count, page, query } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
+import { listRoute } from '../../core/http/server/route-shapes.ts'
 import { describeCause, MISMATCH_CODES } from './mismatch-causes.rules.ts'
 
 const refusalSchema = named('Refusal', () =>
@@ -33,24 +32,14 @@ const refusalSchema = named('Refusal', () =>
 export type RefusalAnswer = AnswerOf<typeof refusalSchema>
 
 export const REFUSALS_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/refusals',
+  listRoute('/relay/refusals', {
     summary: 'List refused pushes, explained',
     description: `Pushes whose signature did not match, newest first. Each replica examines at most one such push a second, and the last ${REFUSALS_KEPT} are kept. Anybody can send such pushes.`,
-    scope: 'admin',
-    params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),
-    body: null,
-    answers: () => ({ 200: pageAnswer('refusals', refusalSchema()) }),
-    problems: [],
-    example: { path: {}, query: 'limit=10' },
-    answer:
-      ({ manageInbox }: Pick<UseCases, 'manageInbox'>) =>
-      async (ctx, call) => {
-        const { refusals, next } = await manageInbox.refusals(call.query)
-        presentJson(ctx, 200, { refusals: refusals.map(present), next })
-      },
+    items: ['refusals', refusalSchema],
+    example: 'limit=10',
+    read: ({ manageInbox }, asked) => manageInbox.refusals(asked),
+    present,
   }),
 ]
 

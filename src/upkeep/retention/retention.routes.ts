@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import { formatDuration } from '../../core/domain/amounts.ts'
-import { type AnswerOf, instant, jsonAnswer, location, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant, presentJson } from '../../core/http/server/present.ts'
-import { flag, NO_QUERY, query } from '../../core/http/server/query.ts'
-import { apiRoute } from '../../core/http/server/route.ts'
-import type { UseCases } from '../../core/http/use-cases.ts'
-import { jobSchema, presentStarted } from '../jobs/jobs.routes.ts'
+import { type AnswerOf, instant, location, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
+import { flag, query } from '../../core/http/server/query.ts'
+import { callRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
+import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'
 import type { RetentionView, WouldGoByStage } from './manage-retention.ts'
 import { RETENTION_STAGES, type RetentionCounts } from './retention.rules.ts'
 
@@ -59,44 +58,26 @@ export type RetentionAnswer = AnswerOf<typeof viewSchema>
 
 /** How long data is kept, and what that removes. */
 export const RETENTION_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/retention',
+  callRoute('get', '/relay/retention', {
     summary: 'Show how long data is kept, what the last pass removed, and what would be removed now',
     description: 'A pass runs every hour.',
-    scope: 'admin',
-    params: {},
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('Retention', viewSchema()) }),
-    problems: [],
-    example: { path: {} },
-    answer:
-      ({ manageRetention }: Pick<UseCases, 'manageRetention'>) =>
-      async (ctx) =>
-        presentJson(ctx, 200, presentView(await manageRetention.view(), await manageRetention.wouldGo())),
+    answers: { 200: ['Retention', viewSchema] },
+    answer: async ({ manageRetention }) => [200, presentView(await manageRetention.view(), await manageRetention.wouldGo())],
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/retention',
+  queryRoute('post', '/relay/retention', {
     summary: 'Remove now what is past its time',
     description: 'A job removes it in small batches. The job runs even after a jump of the clock, when the hourly pass waits.',
-    scope: 'admin',
-    params: {},
     query: query({ dryRun: flag.describe('Only counts what would be removed.') }),
-    body: null,
-    answers: () => ({
-      200: jsonAnswer('With `dryRun`', z.strictObject({ dryRun: z.literal(true), wouldGo: wouldGoSchema() })),
-      202: jsonAnswer('The job', jobSchema(), location()),
-    }),
+    answers: {
+      200: ['With `dryRun`', () => z.strictObject({ dryRun: z.literal(true), wouldGo: wouldGoSchema() })],
+      202: ['The job', jobSchema, location],
+    },
     problems: ['too_many_jobs'],
-    example: { path: {}, query: 'dryRun=true' },
-    answer:
-      ({ manageRetention }: Pick<UseCases, 'manageRetention'>) =>
-      async (ctx, call) => {
-        if (call.query.dryRun) return presentJson(ctx, 200, { dryRun: true, wouldGo: await manageRetention.wouldGo() })
-        presentStarted(ctx, await manageRetention.start(call.by))
-      },
+    example: 'dryRun=true',
+    answer: async (ports, { by, query: { dryRun } }) =>
+      dryRun
+        ? [200, { dryRun: true, wouldGo: await ports.manageRetention.wouldGo() }]
+        : startedJob(await ports.manageRetention.start(by), ports),
   }),
 ]
 

@@ -12,11 +12,9 @@ export interface UpstreamPorts extends Writes<'pushChannel'> {
 }
 
 /** The state of the carrier as operators see it (CONTRACT, `/relay/upstream`). */
-export interface Upstream {
-  read(): Promise<object>
-}
+export type Upstream = ReturnType<typeof createUpstream>
 
-export function createUpstream({ carrier, write, version, refusedSenders }: UpstreamPorts): Upstream {
+export function createUpstream({ carrier, write, version, refusedSenders }: UpstreamPorts) {
   return {
     async read() {
       const { credentials, refusal, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
@@ -60,6 +58,8 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
   }
 }
 
+function presentTime(atMs: number): string
+function presentTime(atMs: number | null): string | null
 function presentTime(atMs: number | null): string | null {
   return atMs === null ? null : new Date(atMs).toISOString()
 }

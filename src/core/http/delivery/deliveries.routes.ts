@@ -1,18 +1,17 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
-import { jobSchema, presentStarted } from '../../../upkeep/jobs/jobs.routes.ts'
+import { jobSchema, startedJob } from '../../../upkeep/jobs/jobs.routes.ts'
 import { type AttemptRecord, INSTEAD_OF_MISSING, replayOrderSchema, replayTargetSchema } from '../../domain/delivery/delivery-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import { DELIVERY_STATES, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
-import { type AnswerOf, idOf, instant as instantOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, idOf, instant as instantOf, location, wholeNumber } from '../server/answer-schemas.ts'
 import { leavingOf } from '../server/leaving.ts'
-import { presentAnswerStart, presentInstant, presentJson } from '../server/present.ts'
-import { count, instant, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
-import { apiRoute, type WithAuthorize } from '../server/route.ts'
-import type { UseCases } from '../use-cases.ts'
+import { presentAnswerStart, presentInstant } from '../server/present.ts'
+import { count, instant, oneOf, page, query, read, text } from '../server/query.ts'
+import type { WithAuthorize } from '../server/route.ts'
+import { callRoute, jsonBody, listRoute } from '../server/route-shapes.ts'
 import { type DeliveryAnswer, deliverySchema, type InspectedDeliveryAnswer, inspectedDeliverySchema } from './delivery-schemas.ts'
 
-const BODY_BYTES_MAX = 16 * 1024
 const id = count.nullable().default(null)
 
 const because = () => z.string().optional().describe('Why nothing was selected, for people; absent: something was selected.')
@@ -32,18 +31,14 @@ const queuedSchema = () => z.union([z.strictObject({ count: wholeNumber(), becau
 export type ReplayCountAnswer = AnswerOf<typeof countedSchema>
 export type ReplayAnswer = AnswerOf<typeof queuedSchema>
 
-const one = { scope: 'admin', params: { id: idOf('delivery') }, query: NO_QUERY } as const
+const one = { params: { id: idOf('delivery') } } as const
 
 /** Deliveries, their retries and replays. */
 export const DELIVERIES_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/deliveries',
+  listRoute('/relay/deliveries', {
     summary: 'List deliveries',
     description:
       'Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing; then the delivery queued last comes first. A page with a `next` may hold fewer than asked for, even none.',
-    scope: 'admin',
-    params: {},
     query: query({
       ...page,
       cursor: read(readDeliveryCursor, 'must be the next of a page'),
@@ -53,118 +48,69 @@ export const DELIVERIES_ROUTES = [
       from: instant,
       to: instant,
     }),
-    body: null,
-    answers: () => ({ 200: pageAnswer('deliveries', deliverySchema()) }),
+    items: ['deliveries', deliverySchema],
     problems: ['bad_tracking_number', 'not_found'],
-    example: { path: {}, query: 'state=delivered&limit=10' },
-    answer:
-      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
-      async (ctx, call) => {
-        const { deliveries, next } = await manageDeliveries.list(call.query)
-        presentJson(ctx, 200, { deliveries: deliveries.map(presentDelivery), next })
-      },
+    example: 'state=delivered&limit=10',
+    read: ({ manageDeliveries }, asked) => manageDeliveries.list(asked),
+    present: presentDelivery,
   }),
-  apiRoute({
+  callRoute('get', '/relay/deliveries/:id', {
     ...one,
-    method: 'get',
-    path: '/relay/deliveries/:id',
     summary: 'Show a delivery',
     description: 'The request that is sent, and the last 50 attempts with the start of their answers.',
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The delivery', inspectedDeliverySchema()) }),
+    answers: { 200: ['The delivery', inspectedDeliverySchema] },
     problems: ['not_found'],
-    example: { path: { id: '1' } },
-    answer:
-      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
-      async (ctx, { param }) => {
-        const { delivery, attempts, request } = await manageDeliveries.find(param('id'))
-        presentJson(ctx, 200, { ...presentDelivery(delivery), request, attempts: attempts.map(presentAttempt) })
-      },
+    answer: async ({ manageDeliveries }, { param }) => {
+      const { delivery, attempts, request } = await manageDeliveries.find(param('id'))
+      return [200, { ...presentDelivery(delivery), request, attempts: attempts.map(presentAttempt) }]
+    },
   }),
-  apiRoute({
+  callRoute('post', '/relay/deliveries/:id/retry', {
     ...one,
-    method: 'post',
-    path: '/relay/deliveries/:id/retry',
     summary: 'Attempt a waiting delivery now',
-    description: '',
-    body: null,
-    answers: () => ({ 202: jsonAnswer('The delivery is due', deliverySchema()) }),
+    answers: { 202: ['The delivery is due', deliverySchema] },
     problems: ['not_found', 'not_retryable'],
-    example: { path: { id: '1' } },
-    answer:
-      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
-      async (ctx, { by, param }) =>
-        presentJson(ctx, 202, presentDelivery(await manageDeliveries.retry(param('id'), by))),
+    answer: async ({ manageDeliveries }, { by, param }) => [202, presentDelivery(await manageDeliveries.retry(param('id'), by))],
   }),
-  apiRoute({
+  callRoute('post', '/relay/deliveries/:id/skip', {
     ...one,
-    method: 'post',
-    path: '/relay/deliveries/:id/skip',
     summary: 'Give up a waiting delivery',
     description:
       'The delivery becomes `dead` with the reason `skipped`, and the next one of its parcel is sent. A delivery under way keeps its `state`, with the reason, until its attempt ends.',
-    body: null,
-    answers: () => ({ 202: jsonAnswer('The delivery is given up', deliverySchema()) }),
+    answers: { 202: ['The delivery is given up', deliverySchema] },
     problems: ['not_found', 'not_skippable'],
-    example: { path: { id: '1' } },
-    answer:
-      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
-      async (ctx, { by, param }) =>
-        presentJson(ctx, 202, presentDelivery(await manageDeliveries.skip(param('id'), by))),
+    answer: async ({ manageDeliveries }, { by, param }) => [202, presentDelivery(await manageDeliveries.skip(param('id'), by))],
   }),
-  apiRoute({
+  callRoute('post', '/relay/deliveries/:id/replay', {
     ...one,
-    method: 'post',
-    path: '/relay/deliveries/:id/replay',
     summary: 'Send a finished delivery again',
     description: 'The event keeps its `webhook-id`, and its place in the order of the parcel. `to` sends it to another endpoint.',
-    body: {
-      optional: true,
-      bytesMax: BODY_BYTES_MAX,
-      content: { 'application/json': { schema: () => replayTargetSchema, example: { to: '1' } } },
-    },
-    answers: () => ({ 202: jsonAnswer('The delivery is queued', z.strictObject({ count: z.literal(1) })) }),
+    body: { optional: true, ...jsonBody(() => replayTargetSchema, { to: '1' }) },
+    answers: { 202: ['The delivery is queued', () => z.strictObject({ count: z.literal(1) })] },
     problems: ['not_found', 'not_replayable'],
-    example: { path: { id: '1' } },
-    answer:
-      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
-      async (ctx, { by, param, body }) => {
-        await manageDeliveries.replay(param('id'), body, by)
-        presentJson(ctx, 202, { count: 1 })
-      },
+    answer: async ({ manageDeliveries }, { by, param, body }) => {
+      await manageDeliveries.replay(param('id'), body, by)
+      return [202, { count: 1 }]
+    },
   }),
-  apiRoute({
-    method: 'post',
-    path: '/relay/endpoints/:id/replay',
+  callRoute('post', '/relay/endpoints/:id/replay', {
     summary: 'Send finished deliveries of an endpoint again',
     description:
       'Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. More than 10,000 become a job.',
-    scope: 'admin',
     params: { id: idOf('endpoint') },
-    query: NO_QUERY,
-    body: {
-      bytesMax: BODY_BYTES_MAX,
-      content: { 'application/json': { schema: () => replayOrderSchema, example: { since: 0 } } },
+    body: jsonBody(() => replayOrderSchema, { since: 0 }),
+    answers: {
+      200: ['With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued', countedSchema],
+      202: ['They are queued, or a job queues them', queuedSchema, () => location().partial()],
     },
-    answers: () => ({
-      200: jsonAnswer(
-        'With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued',
-        countedSchema(),
-      ),
-      202: jsonAnswer('They are queued, or a job queues them', queuedSchema(), location().partial()),
-    }),
     problems: ['bad_tracking_number', 'not_found', 'too_many_jobs'],
-    example: { path: { id: '1' } },
-    answer:
-      ({ manageDeliveries }: Pick<UseCases, 'manageDeliveries'>) =>
-      async (ctx, { by, param, body }) => {
-        const answer = await manageDeliveries.replayMany(param('id'), body, { by, left: leavingOf(ctx.res).signal })
-        if (answer.kind === 'job') presentStarted(ctx, answer.job)
-        else if (answer.kind === 'counted') {
-          const { count, more, parcels, oldestAtMs, because } = answer
-          presentJson(ctx, 200, { count, more, parcels, oldestQueuedAt: presentInstant(oldestAtMs), because, dryRun: true })
-        } else presentJson(ctx, 202, { count: answer.count, because: answer.because, dryRun: false })
-      },
+    answer: async (ports, { ctx, by, param, body }) => {
+      const answer = await ports.manageDeliveries.replayMany(param('id'), body, { by, left: leavingOf(ctx.res).signal })
+      if (answer.kind === 'job') return startedJob(answer.job, ports)
+      if (answer.kind === 'replayed') return [202, { count: answer.count, because: answer.because, dryRun: false }]
+      const { count, more, parcels, oldestAtMs, because } = answer
+      return [200, { count, more, parcels, oldestQueuedAt: presentInstant(oldestAtMs), because, dryRun: true }]
+    },
   }),
 ]
 

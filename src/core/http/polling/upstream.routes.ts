@@ -1,10 +1,7 @@
 import { z } from 'zod'
 import { FAILURE_CODES } from '../../domain/polling/carrier-failure-words.ts'
-import { type AnswerOf, instant, jsonAnswer, named, wholeNumber } from '../server/answer-schemas.ts'
-import { presentJson } from '../server/present.ts'
-import { NO_QUERY } from '../server/query.ts'
-import { apiRoute } from '../server/route.ts'
-import type { UseCases } from '../use-cases.ts'
+import { type AnswerOf, instant, named, wholeNumber } from '../server/answer-schemas.ts'
+import { callRoute } from '../server/route-shapes.ts'
 
 export const unavailableReason = named('UnavailableReason', () => z.enum(FAILURE_CODES))
 
@@ -96,21 +93,10 @@ const upstreamSchema = named('Upstream', () =>
 export type UpstreamAnswer = AnswerOf<typeof upstreamSchema>
 
 export const UPSTREAM_ROUTES = [
-  apiRoute({
-    method: 'get',
-    path: '/relay/upstream',
+  callRoute('get', '/relay/upstream', {
     summary: 'The connection to the carrier',
     description: 'Credentials, call budget, circuit breaker, push health and missed pushes.',
-    scope: 'admin',
-    params: {},
-    query: NO_QUERY,
-    body: null,
-    answers: () => ({ 200: jsonAnswer('The state of the connection', upstreamSchema()) }),
-    problems: [],
-    example: { path: {} },
-    answer:
-      ({ upstream }: Pick<UseCases, 'upstream'>) =>
-      async (ctx) =>
-        presentJson(ctx, 200, await upstream.read()),
+    answers: { 200: ['The state of the connection', upstreamSchema] },
+    answer: async ({ upstream }) => [200, await upstream.read()],
   }),
 ]

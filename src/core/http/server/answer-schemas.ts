@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { PathParameter, RouteAnswer } from './route.ts'
+import type { RouteAnswer } from './route.ts'
 
 // Only the OpenAPI document and tests need schemas of answers, so functions make them on demand to save memory.
 
@@ -34,19 +34,20 @@ export function jsonAnswer(description: string, schema: z.ZodType, headers?: z.Z
   return { description, content: { 'application/json': schema }, ...(headers === undefined ? {} : { headers }) }
 }
 
-/** The answer with a page of a list, whose items are in the member `name`. */
-export function pageAnswer(name: string, item: z.ZodType): RouteAnswer {
+/** A page of a list, whose items are in the member `name`. */
+export function pageSchema(name: string, item: z.ZodType) {
   const next = z.string().nullable().describe('The `cursor` of the next page; null on the last.')
-  return jsonAnswer('A page of the list', z.strictObject({ [name]: z.array(item), next }))
+  return z.strictObject({ [name]: z.array(item), next })
 }
 
 export const location = () => z.object({ Location: z.string().describe('The address of the new resource') })
 
-export const IDENTIFIER: PathParameter = {
+export const IDENTIFIER = {
   description: 'A tracking number or tracking id: 4 to 40 letters and digits, in upper or lower case.',
   schema: () => z.string(),
+  example: 'AB123456789SE',
 }
 
-export function idOf(thing: string): PathParameter {
-  return { description: `The id of the ${thing}.`, schema: () => z.string() }
+export function idOf(thing: string, example = '1') {
+  return { description: `The id of the ${thing}.`, schema: () => z.string(), example }
 }

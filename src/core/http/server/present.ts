@@ -5,11 +5,6 @@ export type WithParams = Context & { params: Record<string, string> }
 /** Control characters except tabs, line feeds and carriage returns. */
 const NO_TEXT = /(?![\t\n\r])\p{Cc}/u
 
-export function presentCreated(ctx: Context, location: string, body: object): void {
-  presentJson(ctx, 201, body)
-  ctx.set('Location', location)
-}
-
 /** Sends an answer of the relay's own API, which nobody may cache. */
 export function presentJson<Body extends object>(ctx: Context, status: number, body: Body): void {
   ctx.status = status

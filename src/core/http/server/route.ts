@@ -10,7 +10,7 @@ import type { WithParams } from './present.ts'
 import { readQuery } from './query.ts'
 
 /** The names of the variable parts of a path: `id` of `/relay/jobs/:id`. */
-type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+export type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? Name | ParamOf<`/${Rest}`>
   : Path extends `${string}:${infer Name}`
     ? Name
@@ -40,7 +40,7 @@ interface Example<Path extends string> {
 /** The body by media type, with an example: a text, or a value that is sent as JSON. */
 type BodyContent = Readonly<Record<string, { readonly schema: () => z.ZodType; readonly example: unknown }>>
 
-interface RouteBody {
+export interface RouteBody {
   readonly optional?: true
   /** The largest body, in bytes. Null: a setting gives the limit. */
   readonly bytesMax: number | null
@@ -76,13 +76,13 @@ export interface Route<Ports> extends RouteRow {
   readonly handle: (ports: Ports) => (ctx: WithParams, next: () => Promise<unknown>) => unknown
 }
 
-export interface ApiCall<Path extends string, Query> {
+export interface ApiCall<Name extends string, Query> {
   readonly app: App
   /** The app and its address, for the audit trail. */
   readonly by: Actor
   readonly query: Query
   /** Returns a variable part of the path, as raw text. */
-  readonly param: (name: ParamOf<Path>) => string
+  readonly param: (name: Name) => string
   /** The parsed JSON body; undefined: there was none, or the route reads it itself. */
   readonly body: unknown
 }
@@ -91,7 +91,7 @@ export interface ApiCall<Path extends string, Query> {
 interface ApiRow<Path extends `/relay/${string}`, Query, Ports> extends Described<Path> {
   readonly scope: Scope
   readonly query: z.ZodObject & z.ZodType<Query>
-  readonly answer: (ports: Ports) => (ctx: Context, call: ApiCall<Path, Query>) => Promise<void>
+  readonly answer: (ports: Ports) => (ctx: Context, call: ApiCall<ParamOf<Path>, Query>) => Promise<void>
 }
 
 export interface WithAuthorize {
@@ -99,29 +99,30 @@ export interface WithAuthorize {
   readonly addressOf: AddressOf
 }
 
-/** Makes a route under /relay, which authorizes the request, then checks the query, then reads the body, and then calls the handler. */
+/** Makes a route under /relay. Most are of one of two shapes (`route-shapes.ts`); this one presents its answers itself. */
 export function apiRoute<const Path extends `/relay/${string}`, Query, Ports>(
   row: ApiRow<Path, Query, Ports>,
 ): Route<Ports & WithAuthorize> {
-  const { answer: createAnswer, ...described } = row
-  const { scope, query, body: expected } = row
-  return {
-    ...described,
-    listener: 'internal',
-    handle: (ports) => {
-      const answer = createAnswer(ports)
-      const readBody = jsonReaderOf(expected)
-      return async (ctx) => {
-        const app = await ports.authorize(ctx, scope)
-        const by: Actor = { kind: 'app', name: app.username, address: ports.addressOf(ctx.req) }
-        const call = { app, by, query: readQuery(query, ctx.querystring), param: (name: string) => ctx.params[name] ?? '' }
-        if (readBody !== null) {
-          refuseOtherTypes(ctx)
-          await readBody(ctx, async () => {})
-        }
-        await answer(ctx, { ...call, body: readBody === null ? undefined : ctx.request.body })
-      }
-    },
+  const { answer, ...described } = row
+  return { ...described, listener: 'internal', handle: (ports) => handleCall(row, ports, answer(ports)) }
+}
+
+/** Makes the handler of a route, which authorizes the request, then checks the query, then reads the body, and then calls `answer`. */
+export function handleCall<Query>(
+  { scope, query, body: expected }: { readonly scope: Scope; readonly query: z.ZodType<Query>; readonly body: RouteBody | null },
+  { authorize, addressOf }: WithAuthorize,
+  answer: (ctx: Context, call: ApiCall<string, Query>) => Promise<void>,
+): (ctx: WithParams) => Promise<void> {
+  const readBody = jsonReaderOf(expected)
+  return async (ctx) => {
+    const app = await authorize(ctx, scope)
+    const by: Actor = { kind: 'app', name: app.username, address: addressOf(ctx.req) }
+    const call = { app, by, query: readQuery(query, ctx.querystring), param: (name: string) => ctx.params[name] ?? '' }
+    if (readBody !== null) {
+      refuseOtherTypes(ctx)
+      await readBody(ctx, async () => {})
+    }
+    await answer(ctx, { ...call, body: readBody === null ? undefined : ctx.request.body })
   }
 }
 
