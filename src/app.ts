@@ -19,6 +19,7 @@ import type { Log } from './core/flow/ports.ts'
 import { createVault } from './core/ops/vault.ts'
 import { systemClock as clock } from './core/runtime/system-clock.ts'
 import { openAtRestKeys } from './core/wiring/at-rest-keys.ts'
+import type { Capabilities } from './core/wiring/capabilities.ts'
 import { openCarrier } from './core/wiring/carrier.ts'
 import { createCertificates } from './core/wiring/certificates.ts'
 import { type Closing, createClosing } from './core/wiring/closing.ts'
@@ -30,12 +31,10 @@ import { openPolling } from './core/wiring/polling.ts'
 import { openRecording } from './core/wiring/recording.ts'
 import type { Relay } from './core/wiring/relay.ts'
 import { startTimers } from './core/wiring/timers.ts'
-import { otherClocksOf } from './server/replicas/other-clocks.ts'
 import { openBackups } from './upkeep/backups/open-backups.ts'
 import { openRunningCheck } from './upkeep/check/running-check.ts'
 import { openTombstoneKey } from './upkeep/erasure/open-tombstone-key.ts'
 import { openMoves } from './upkeep/moving/open-moves.ts'
-import { openSecrets } from './upkeep/secrets/open-secrets.ts'
 
 /**
  * Assembles and starts the relay. Resolves when both listeners answer. If the relay takes over from a running one (`options.stopPredecessor`) and its
@@ -84,44 +83,33 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const measured = { ...kept, carrier, pushes, backups: backups.manage }
   const reporting = openReporting(config, measured)
   const ownPorts: number[] = []
-  const relay: Relay = {
+  const answering = {
     ...measured,
     ...(await openAuthentication(config, measured)),
     meter: reporting.meter,
     ownPorts: () => ownPorts,
+    reporting,
   }
-  const history = openHistory(config, relay)
+  const history = openHistory(config, answering)
 
   await endpointKeys.check()
   let publicUrl = ''
-  const delivery = await openDelivery(config, relay)
+  const delivery = await openDelivery(config, answering)
   closing.add(() => delivery.stop())
   dispatch.connect(delivery)
-  const polling = openPolling(config, relay, { ...relay, history, memory })
-  const moves = openMoves(config, relay, { keyFile: atRest.keyFile, handOver: options.handOver ?? null })
-  const check = openRunningCheck(relay, {
-    connections: delivery.connections,
-    keyFault: atRest.fault,
-    readiness: reporting.readiness.read,
-    publicUrl: () => publicUrl,
-  })
+  const polling = openPolling(config, { ...answering, history }, memory)
+  const relay: Relay & Capabilities = { ...answering, history, delivery, polling }
+  const moves = openMoves(config, relay, options.handOver ?? null)
+  const check = openRunningCheck(relay, () => publicUrl)
   let failedReload: ConcernFacts['failedReload'] = null
   const api = openInternalApi(config, relay, {
-    restores,
-    history,
-    delivery,
-    reporting,
     check,
-    manageSecrets: openSecrets(config, relay),
-    underWay: polling.underWay,
     moves: moves.manage,
-    concerns: openConcerns(relay, { failedReload: () => failedReload, undelivered: delivery.unwritten }),
+    concerns: openConcerns(relay, () => failedReload),
     reloadConfig: options.reloadConfig ?? null,
   })
   beginDuties({
     ...relay,
-    delivery,
-    polling,
     removeAfterMs: config.delivery.removeAfterMs,
     awaitMove: moves.awaitMove,
     tellFollowers: api.feedSignal.tell,
@@ -144,7 +132,6 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   publicUrl = publicServer.url
   const reloads = createReload(config, relay, {
     ...relay,
-    delivery,
     publicServer,
     internalServer,
     reloadBackups: backups.reload,
@@ -156,13 +143,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     },
   })
   delivery.start()
-  startTelling(config, relay, {
-    ...relay,
-    otherClocks: () => otherClocksOf(relay),
-    refused: { troubleBegins: reporting.diskFull, save: reporting.saveRefused },
-    postOperator: delivery.postOperator,
-  })
-  startTimers(config, relay, { polling, pushesTaken: reporting.pushesTaken })
+  startTelling(config, relay)
+  startTimers(config, relay)
   backups.begin()
   polling.begin()
   await otherEnded

@@ -2,7 +2,7 @@ import { createModelSharing, type ModelSharingPorts } from '../core/flow/polling
 import type { PushHealthMonitor } from '../core/flow/polling/push-health-monitor.ts'
 import { startRepeating } from '../core/runtime/repeating.ts'
 import type { Delivery } from '../core/wiring/delivery/delivery.ts'
-import type { openPolling } from '../core/wiring/polling.ts'
+import type { Polling } from '../core/wiring/polling.ts'
 import type { CommitSignal } from '../core/wiring/recording.ts'
 import type { Relay } from '../core/wiring/relay.ts'
 import type { Membership } from '../server/replicas/membership.ts'
@@ -28,7 +28,7 @@ export interface DutiesPorts extends Pick<Relay, 'closing' | 'log'> {
   readonly shared: DutiesOfShared | null
   readonly commitSignal: Pick<CommitSignal, 'subscribe'>
   readonly delivery: Pick<Delivery, 'wake' | 'review' | 'reviewAll' | 'drained' | 'lapsed' | 'restore' | 'removeUnnamed'>
-  readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
+  readonly polling: Pick<Polling, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
   /** How long an endpoint stays when no config names it any more, in milliseconds. */
   readonly removeAfterMs: number

@@ -9,7 +9,6 @@ import { createLiveStreams, type LiveStreamsPorts } from '../console/portal/live
 import type { PortalSettings } from '../console/portal/portal.ts'
 import { createSessions } from '../console/portal/session.ts'
 import type { openConcerns } from '../console/reporting/concerns.ts'
-import type { openReporting } from '../console/reporting/reporting.ts'
 import type { Config } from '../core/config/config.ts'
 import { redactedConfig } from '../core/config/redact.ts'
 import type { DiskRoom } from '../core/domain/admin/disk-room.ts'
@@ -21,109 +20,88 @@ import { createParcelQueries } from '../core/flow/admin/parcels/parcel-queries.t
 import type { ReloadConfig } from '../core/flow/admin/reload-config.ts'
 import { createFeedTail } from '../core/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../core/flow/delivery/follow-feed.ts'
-import { commitStatsOf } from '../core/flow/history/commit-stats.ts'
-import type { PollsUnderWay } from '../core/flow/polling/polls-under-way.ts'
 import { createUpstream } from '../core/flow/polling/upstream.ts'
 import { createAddressOf, createIsFromProxy } from '../core/http/server/client-address.ts'
 import { createCountFailure, createVisitorOf } from '../core/http/server/failures.ts'
 import { createInternalListener, type InternalOptions } from '../core/http/server/internal.ts'
 import { createPerMinute } from '../core/http/server/per-minute.ts'
+import { nameKey } from '../core/ops/vault.ts'
 import { createFeedSignal } from '../core/runtime/feed-signal.ts'
 import { startRepeating } from '../core/runtime/repeating.ts'
 import { createTickLimit } from '../core/runtime/tick-limit.ts'
-import type { Delivery } from '../core/wiring/delivery/delivery.ts'
-import type { History } from '../core/wiring/history.ts'
+import type { Capabilities } from '../core/wiring/capabilities.ts'
+import { SESSION_IDLE_MS } from '../core/wiring/history.ts'
 import type { Relay } from '../core/wiring/relay.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { otherClocksOf } from '../server/replicas/other-clocks.ts'
 import { REPLICA } from '../server/replicas/replicas.ts'
-import type { Check } from '../upkeep/check/manage-check.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
-import type { ManageMoves } from '../upkeep/moving/manage-moves.ts'
 import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-left-stores.ts'
 import { createManageRebuild } from '../upkeep/rebuild/manage-rebuild.ts'
 import { createManageRetention } from '../upkeep/retention/manage-retention.ts'
-import type { ManageSecrets } from '../upkeep/secrets/manage-secrets.ts'
+import { createManageSecrets } from '../upkeep/secrets/manage-secrets.ts'
 
 /** One turn of the event loop writes to this many followers of the feed, which takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25
 
-type Parts = Pick<Relay, 'write' | 'reads' | 'clock' | 'receiver' | 'replicas' | 'carrier' | 'commitSignal' | 'log'>
-type PortalParts = Pick<Relay, 'authenticate' | 'sessions' | 'keyring' | 'settings'>
-type OverviewParts = Pick<Relay, 'unstored' | 'shared' | 'disk' | 'path' | 'refused' | 'backups'>
-type ErasureParts = Pick<Relay, 'write' | 'clock' | 'reads' | 'path' | 'shared' | 'backups' | 'tombstoneKey' | 'meter'>
+type AnswerParts = Pick<Relay, 'reads' | 'write' | 'clock' | 'carrier' | 'receiver' | 'replicas' | 'log' | 'reprocessed'>
+type ShownParts = Pick<Relay, 'unstored' | 'shared' | 'disk' | 'path' | 'refused' | 'backups' | 'restores' | 'meter'>
+type KeyParts = Pick<Relay, 'authenticate' | 'sessions' | 'keyring' | 'settings' | 'tombstoneKey' | 'vault' | 'atRest' | 'commitSignal'>
+type Parts = AnswerParts & ShownParts & KeyParts & Capabilities
 
-export interface InternalApiPorts extends Pick<Relay, 'restores'> {
-  readonly history: History
-  readonly manageSecrets: ManageSecrets
-  readonly underWay: PollsUnderWay
-  readonly delivery: Delivery
-  readonly reporting: ReturnType<typeof openReporting>
-  readonly moves: ManageMoves
-  readonly check: Check
+interface InternalApiPorts extends Pick<InternalOptions, 'check' | 'moves'> {
   readonly concerns: ReturnType<typeof openConcerns>
   /** Reloads the config; null: the config does not come from a file. */
   readonly reloadConfig: ReloadConfig | null
 }
 
 /** Assembles the internal listener's API. */
-export function openInternalApi(config: Config, parts: Parts & PortalParts & OverviewParts & ErasureParts, ports: InternalApiPorts) {
-  const { write, reads, clock, receiver, replicas, carrier, commitSignal, log, authenticate, settings } = parts
-  const { history, delivery, reporting } = ports
+export function openInternalApi(config: Config, parts: Parts, { concerns, reloadConfig, ...ports }: InternalApiPorts) {
+  const { reads, clock, history, delivery, reporting, settings, atRest } = parts
   const feedSignal = createFeedSignal()
-  commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
-  const tail = createFeedTail({ reads, gaps: ports.restores, yieldToOthers: () => nextTurn() })
-  const overview = overviewOf(config, parts, ports)
+  parts.commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
+  const tail = createFeedTail({ reads, gaps: parts.restores, yieldToOthers: () => nextTurn() })
+  const overview = overviewOf(config, parts, concerns)
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
-  const { refusedSenders } = receiver.verbs
-  const work = delivery.reviewAll
+  const { refusedSenders } = parts.receiver.verbs
+  const given = { ...parts, refusedSenders, work: delivery.reviewAll, yieldToOthers: () => nextTurn(), version: VERSION }
   const listener = createInternalListener({
     ...delivery,
     ...ports,
-    log,
-    authenticate,
+    log: parts.log,
+    authenticate: parts.authenticate,
     serve: history.serve,
-    followFeed: createFollowFeed({
-      tail,
-      signal: feedSignal,
-      clock,
-      spread: createTickLimit(FOLLOWERS_AT_ONCE),
-    }),
+    followFeed: createFollowFeed({ tail, signal: feedSignal, clock, spread: createTickLimit(FOLLOWERS_AT_ONCE) }),
     feedFollowersMax: config.limits.feedFollowers,
-    manageInbox: createManageInbox({
-      write,
-      reads,
-      clock,
-      onCommitted: (report) => commitSignal.committed('pushes', commitStatsOf(report)),
-      work,
-      refusedSenders,
-    }),
-    manageRebuild: createManageRebuild({ write, reads, counts: reporting.counts, clock, work }),
+    manageInbox: createManageInbox({ ...given, onCommitted: parts.reprocessed }),
+    manageRebuild: createManageRebuild({ ...given, counts: reporting.counts }),
     manageBackups: parts.backups,
-    manageRetention: createManageRetention({
-      reads,
-      write,
-      clock,
-      retention: () => settings().retention,
-      work,
-      yieldToOthers: () => nextTurn(),
-    }),
-    operations: createOperationQueries({ reads }),
-    listReplicas: replicas.list,
+    manageRetention: createManageRetention({ ...given, retention: () => settings().retention }),
+    manageSecrets: createManageSecrets(
+      { ...given, firstKey: () => nameKey(atRest.keys.first()) },
+      { tokenLifetimeMs: Math.max(config.token.lifetimeMs, SESSION_IDLE_MS) },
+    ),
+    operations: createOperationQueries(given),
+    listReplicas: parts.replicas.list,
     manageErasures: manageErasuresOf(parts, () => {
       tail.forget()
       feedSignal.tell()
       delivery.review()
     }),
-    manageParcels: createParcelCommands({ ...history, write, fetchUnknown: history.serve.fetchUnknown, underWay: ports.underWay, clock }),
-    lookAtParcels: createParcelQueries({ reads, write, clock, carrier }),
-    upstream: createUpstream({ carrier, write, version: VERSION, refusedSenders }),
-    watchList: createImportWatches({ write, clock }),
+    manageParcels: createParcelCommands({
+      ...given,
+      ...history,
+      fetchUnknown: history.serve.fetchUnknown,
+      underWay: parts.polling.underWay,
+    }),
+    lookAtParcels: createParcelQueries(given),
+    upstream: createUpstream(given),
+    watchList: createImportWatches(given),
     addressOf,
     visitorOf: createVisitorOf(config.limits.failuresPerMinute, addressOf),
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
-    portal: portalOf(config, parts, { overview, tail, relayId: delivery.relayId, isOver: feedSignal.isClosed }),
-    reloadConfig: ports.reloadConfig ?? refuseReload,
+    portal: portalOf(config, parts, { overview, tail, isOver: feedSignal.isClosed }),
+    reloadConfig: reloadConfig ?? refuseReload,
     replica: REPLICA.name,
     readiness: reporting.readiness.read,
     metrics: reporting.metrics.render,
@@ -133,23 +111,19 @@ export function openInternalApi(config: Config, parts: Parts & PortalParts & Ove
   return { listener, feedSignal, forgetFeed: tail.forget }
 }
 
-interface PortalPorts extends Pick<LiveLookPorts, 'tail'>, Pick<LiveStreamsPorts, 'isOver'>, Pick<Delivery, 'relayId'> {
-  readonly overview: Overview
-}
-
 function portalOf(
   { listen: { internal } }: Config,
-  { reads, clock, log, sessions, keyring, settings }: Pick<Relay, 'reads' | 'clock' | 'log' | 'sessions' | 'keyring' | 'settings'>,
-  { overview, tail, relayId, isOver }: PortalPorts,
+  { reads, clock, log, sessions, keyring, settings, delivery }: Parts,
+  { overview, tail, isOver }: Pick<LiveLookPorts, 'tail'> & Pick<LiveStreamsPorts, 'isOver'> & { readonly overview: Overview },
 ): InternalOptions['portal'] {
   const shown = () => portalSettings(settings())
-  const look = createLiveLook({ overview, tail, reads, clock })
+  const isFromProxy = createIsFromProxy(internal.trustProxy)
   return {
     config: () => redactedConfig(settings()),
     overview,
-    live: createLiveStreams({ look, repeat: startRepeating, isOver, log }),
+    live: createLiveStreams({ look: createLiveLook({ overview, tail, reads, clock }), repeat: startRepeating, isOver, log }),
     settings: shown,
-    sessions: createSessions({ authenticate: sessions, relayId, settings: shown, isFromProxy: createIsFromProxy(internal.trustProxy) }),
+    sessions: createSessions({ authenticate: sessions, relayId: delivery.relayId, settings: shown, isFromProxy }),
     formIds: createFormIds(keyring),
     giveOnce: createGiveOnce({ reads, clock }),
     readAsset: readPortalAsset,
@@ -158,26 +132,19 @@ function portalOf(
   }
 }
 
-function overviewOf(
-  { limits, webhook }: Config,
-  { write, reads, clock, receiver, replicas, carrier, unstored, shared, disk, path, refused, backups }: Parts & OverviewParts,
-  { reporting, concerns }: InternalApiPorts,
-) {
+function overviewOf({ limits, webhook }: Config, parts: Parts, concerns: InternalApiPorts['concerns']) {
+  const { receiver, replicas, refused, backups, reporting } = parts
   return createOverview({
-    reads,
-    unstored,
+    ...parts,
     concerns,
     counts: reporting.counts,
-    write,
-    carrier,
-    otherClocks: () => otherClocksOf({ clock, shared, carrier }),
+    otherClocks: () => otherClocksOf(parts),
     readiness: reporting.readiness.read,
-    disk: () => diskRoomOf({ disk, path }, limits.freeSpaceBytesMin),
-    readTraffic: createReadTraffic({ reads, clock }),
+    disk: () => diskRoomOf(parts, limits.freeSpaceBytesMin),
+    readTraffic: createReadTraffic(parts),
     listReplicas: replicas.list,
     backups: backups.state,
     refused: refused.list,
-    clock,
     webhook: async () => ({ path: webhook.path, misdirected: await receiver.verbs.misdirected() }),
   })
 }
@@ -187,7 +154,7 @@ async function refuseReload(): Promise<never> {
 }
 
 /** @param forget called when the store has erased parcels whose events may be in memory */
-function manageErasuresOf({ write, clock, reads, path, shared, backups, tombstoneKey, meter }: ErasureParts, forget: () => void) {
+function manageErasuresOf({ write, clock, reads, path, shared, backups, tombstoneKey, meter }: Parts, forget: () => void) {
   const listLeftStores = async () => {
     const moved = (await reads.listLeftStores()).map(({ name }) => name)
     return [...(shared === null ? storesLeftBeside(path) : []), ...moved.flatMap(filesLeftAt)]

@@ -2,25 +2,21 @@ import type { Config } from '../core/config/config.ts'
 import { needsRestart, reloadedSettings } from '../core/config/needs-restart.ts'
 import { signingKeysOf } from '../core/config/signing-keys.ts'
 import type { Actor, OperatorAction } from '../core/domain/admin/operator-action.ts'
-import { sealedTexts } from '../core/domain/delivery/endpoint-keys.ts'
 import type { Reloaded } from '../core/flow/admin/reload-config.ts'
-import type { Vault } from '../core/flow/delivery/vault.ts'
 import { createVault } from '../core/ops/vault.ts'
+import type { Capabilities } from '../core/wiring/capabilities.ts'
 import { renewAuthority } from '../core/wiring/carrier.ts'
-import type { Delivery } from '../core/wiring/delivery/delivery.ts'
 import { appsOf } from '../core/wiring/history.ts'
 import type { Listening } from '../core/wiring/listen.ts'
 import type { Relay } from '../core/wiring/relay.ts'
 import { REPLICA } from '../server/replicas/replicas.ts'
-import type { Backups } from '../upkeep/backups/open-backups.ts'
-import { TOMBSTONE_SEAL } from '../upkeep/erasure/tombstone-key.ts'
+import { refuseLosingKeys } from '../upkeep/secrets/manage-secrets.ts'
 import type { RunningRelay } from './running-relay.ts'
 
 type Parts = Pick<Relay, 'atRest' | 'reads' | 'write' | 'clock' | 'unstored' | 'carrier' | 'log' | 'receiver'>
 
-export interface ReloadPorts extends Pick<Relay, 'authenticate' | 'sessions' | 'certificates'> {
-  readonly delivery: Pick<Delivery, 'reload' | 'clientCertificates'>
-  readonly reloadBackups: Backups['reload']
+export interface ReloadPorts extends Pick<Relay, 'authenticate' | 'sessions' | 'certificates'>, Pick<Capabilities, 'delivery'> {
+  readonly reloadBackups: (next: Config) => Promise<void>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
   /** Called with the new config when it is in effect. */
@@ -31,8 +27,6 @@ export interface ReloadPorts extends Pick<Relay, 'authenticate' | 'sessions' | '
 
 /** The most problems of a config file that the operator event lists. */
 const PROBLEMS_TOLD = 20
-/** The most endpoints that a message names. */
-const NAMED_MAX = 10
 
 const SIGNAL: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
 
@@ -52,7 +46,7 @@ export function createReload(config: Config, parts: Parts, ports: ReloadPorts): 
       // Replace the apps first, so that a removed app loses its access at once, even if the store is slow.
       replaceApps(next)
       try {
-        await refuseLosingKeys(next, parts)
+        await refuseLosingKeys(parts, { before: createVault(parts.atRest.keys), after: createVault(parts.atRest.keysOf(next)) })
         await delivery.reload(next)
         await write.adjustRetention(next.retention)
         await write.adjustErasure({ identifierReuseAfterMs: next.identifierReuseAfterMs })
@@ -84,29 +78,6 @@ export function createReload(config: Config, parts: Parts, ports: ReloadPorts): 
       await unstored.write({ kind: 'event', event, atMs: clock.now() })
     },
   }
-}
-
-/** Throws if a key of an endpoint or of the tombstones can be decrypted with the current at-rest keys, but not with those of a new config. */
-async function refuseLosingKeys(next: Config, { atRest, reads, write }: Parts): Promise<void> {
-  const [before, after] = [createVault(atRest.keys), createVault(atRest.keysOf(next))]
-  const { sealed: tombstoneKey } = await write.tombstoneKey()
-  const opensTombstones = async (vault: Vault) => tombstoneKey === null || (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) !== null
-  if ((await opensTombstones(before)) && !(await opensTombstones(after)))
-    throw new Error(
-      'secrets.atRestKeys: no key of the new config decrypts the key with which the relay recognizes erased parcels. Keep the key that encrypts it until "parcel-relay secrets reseal" has run',
-    )
-  const lost: string[] = []
-  for (const { endpoint, keys } of await reads.listEndpoints()) {
-    for (const sealed of keys === null ? [] : sealedTexts(keys)) {
-      const isLost = (await after.open(sealed, endpoint.id)) === null && (await before.open(sealed, endpoint.id)) !== null
-      if (isLost && !lost.includes(endpoint.name)) lost.push(endpoint.name)
-    }
-  }
-  if (lost.length === 0) return
-  const named = `${lost.slice(0, NAMED_MAX).join(', ')}${lost.length > NAMED_MAX ? ` and ${lost.length - NAMED_MAX} more` : ''}`
-  throw new Error(
-    `secrets.atRestKeys: no key of the new config decrypts the keys of these endpoints: ${named}. Keep the key that encrypts them until "parcel-relay secrets reseal" has run`,
-  )
 }
 
 /** Reports a reload to operators. */

@@ -3,9 +3,7 @@ import { createTellOperators } from '../console/events/tell-operators.tx.ts'
 import type { Config } from '../core/config/config.ts'
 import { deliveryRules } from '../core/config/delivery-rules.ts'
 import type { ErasureRules } from '../core/domain/history/erased.ts'
-import { isUnderstood } from '../core/domain/history/observation.ts'
-import type { BatchReport, Incoming, RecordRules } from '../core/domain/history/recording.ts'
-import { nextPoll } from '../core/domain/polling/cadence.ts'
+import type { RecordRules } from '../core/domain/history/recording.ts'
 import { type ClockWatch, createClockWatch, loadClockRecord } from '../core/flow/admin/clock-watch.ts'
 import { createReprocess, createReprocessBatches } from '../core/flow/admin/inbox/reprocess.tx.ts'
 import { createTokenKeys } from '../core/flow/admin/tokens/token-keys.tx.ts'
@@ -17,6 +15,7 @@ import { createCarrierMemory } from '../core/flow/polling/carrier-memory.tx.ts'
 import { type CarrierModelKeeper, createCarrierModelKeeper } from '../core/flow/polling/carrier-model.ts'
 import { createClaimDuePolls, createClaimPoll } from '../core/flow/polling/claim-polls.tx.ts'
 import { type ModelCheckpoint, openModelCheckpoint } from '../core/flow/polling/model-checkpoint.ts'
+import { createModelVerbs } from '../core/flow/polling/model-verbs.ts'
 import { createNotePollOutcome } from '../core/flow/polling/note-poll-outcome.tx.ts'
 import { createReschedulePolls } from '../core/flow/polling/reschedule-polls.tx.ts'
 import { createSettleMissedPushes } from '../core/flow/polling/settle-missed-pushes.tx.ts'
@@ -133,20 +132,11 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   const { recordRules, deliverRules, retention, ...adjusting } = adjustableRules(options, parts.restoredAtMs ?? null)
   const pruning = { retention, changed, clockWatch }
   const notes = createNotePollOutcome(polling, recordRules)
-  const record = createRecord(ports, recordRules)
   const batches = createReprocessBatches(ports, recordRules)
-  const settleMissedPushes = createSettleMissedPushes(store)
-  const reschedulePolls = createReschedulePolls(ports, recordRules)
   return {
     claimDuePolls: createClaimDuePolls(polling, recordRules, Math.random),
     claimPoll: createClaimPoll(store),
     ...notes,
-    async notePollFailure(failure) {
-      if (failure.kind === 'unavailable') model.unanswered(failure.atMs)
-      if (failure.failsSinceMs !== undefined) model.unanswered(failure.failsSinceMs)
-      if (failure.kind === 'unknown') model.answered(failure.atMs)
-      await notes.notePollFailure(failure)
-    },
     ...createWatchParcels(polling, recordRules),
     ...createReprocess(ports, recordRules, batches),
     ...createKeepRefusal(store),
@@ -168,24 +158,11 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     },
     ...createDispatchRound(store, deliverRules, clock),
     ...adjusting,
-    async record(batch) {
-      // Any answer shows that the carrier is no longer silent. The model must know this before `record` schedules the next polls.
-      if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
-      const report = await record(batch)
-      noteArrivals(model, batch, report)
-      return report
-    },
-    async settleMissedPushes(nowMs) {
-      const missed = await settleMissedPushes(nowMs)
-      for (const { eventAtMs } of missed) model.missed({ eventAtMs, nowMs })
-      checkpoint.countMissed(missed.length)
-      model.review(recordRules.missedPushGraceMs)
-      await reschedulePolls(nowMs)
-      return missed
-    },
-    planPoll: async (facts) => nextPoll(facts, currentModel(), recordRules.cadence),
-    pushChannel: async () => checkpoint.view(model.learnt(), recordRules.missedPushGraceMs),
-    checkpointModel: () => checkpoint.keep(model.learnt()),
+    ...createModelVerbs(
+      { ...parts, currentModel, reschedulePolls: createReschedulePolls(ports, recordRules) },
+      { ...notes, record: createRecord(ports, recordRules), settleMissedPushes: createSettleMissedPushes(store) },
+      recordRules,
+    ),
     ...createTokenKeys(store, () => randomBytes(TOKEN_KEY_BYTES)),
     relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
     async close() {
@@ -200,69 +177,24 @@ function adjustableRules(
   { record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>,
   restoredAtMs: number | null,
 ) {
-  let { historyRetentionMs, identifierReuseAfterMs } = record
   let kept = retention
-  let rules = deliver
-  const recordRules: RecordRules = {
-    ...record,
-    restoredAtMs,
-    get historyRetentionMs() {
-      return historyRetentionMs
-    },
-    get identifierReuseAfterMs() {
-      return identifierReuseAfterMs
-    },
-  }
-  const deliverRules: DispatchRoundOptions = {
-    get policy() {
-      return rules.policy
-    },
-    get perEndpoint() {
-      return rules.perEndpoint
-    },
-    get claimsPerAttempt() {
-      return rules.claimsPerAttempt
-    },
-    get failingAfterMs() {
-      return rules.failingAfterMs
-    },
-  }
+  const recordRules = { ...record, restoredAtMs }
+  const deliverRules = { ...deliver }
   return {
     recordRules,
     deliverRules,
     adjustDelivery: async (next: DispatchRoundOptions) => {
-      rules = next
+      Object.assign(deliverRules, next)
     },
     retention: () => kept,
     adjustRetention: async (next: Retention) => {
       kept = next
-      historyRetentionMs = next.historyMs
+      recordRules.historyRetentionMs = next.historyMs
     },
     adjustErasure: async (next: ErasureRules) => {
-      identifierReuseAfterMs = next.identifierReuseAfterMs
+      recordRules.identifierReuseAfterMs = next.identifierReuseAfterMs
     },
   }
-}
-
-/**
- * Notes what the observations of a batch show about the push channel. A recorded push shows that the channel works, even if a poll found the
- * same entry earlier. A duplicate of a push does not show that.
- */
-function noteArrivals(
-  model: Pick<CarrierModelKeeper, 'pushed' | 'misread' | 'polled'>,
-  batch: readonly Incoming[],
-  { outcomes }: BatchReport,
-): void {
-  const [pushed, misread, polled]: [number[], number[], number[]] = [[], [], []]
-  for (const [at, incoming] of batch.entries()) {
-    const outcome = outcomes[at]
-    if (incoming.kind === 'poll') polled.push(incoming.observation.askedAtMs)
-    else if (outcome?.kind === 'recorded') pushed.push(incoming.receivedAtMs)
-    else if (outcome?.kind === 'quarantined' && !isUnderstood(outcome.reason)) misread.push(incoming.receivedAtMs)
-  }
-  if (pushed.length > 0) model.pushed(Math.max(...pushed), pushed.length)
-  if (misread.length > 0) model.misread(Math.max(...misread), misread.length)
-  if (polled.length > 0) model.polled(Math.max(...polled))
 }
 
 /** Loads a secret of random bytes, or makes it if the store has none. */

@@ -1,4 +1,5 @@
 import { LOG_BYTES_WARN } from '../../assembly/storage/storage.ts'
+import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { judgeBackupsOf } from '../../upkeep/check/backup-probe.ts'
 import { judgeOpenFiles, type Verdict } from '../../upkeep/check/check.rules.ts'
@@ -10,13 +11,10 @@ import { type ConcernsPorts, createConcerns } from '../overview/concerns.ts'
 import { localConcerns } from '../problems/concern.ts'
 
 type Parts = Pick<Relay, 'reads' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'certificates' | 'isQuiet'>
-type JudgedParts = Pick<Relay, 'atRest' | 'endpointKeys' | 'backups' | 'settings' | 'path' | 'shared'>
+type JudgedParts = Pick<Relay, 'atRest' | 'endpointKeys' | 'backups' | 'settings' | 'path' | 'shared'> & Pick<Capabilities, 'delivery'>
 
 /** Assembles what finds the concerns (`console/problems/concern.ts`). It judges as `check` does, but asks nobody. */
-export function openConcerns(
-  parts: Parts & JudgedParts,
-  { failedReload, undelivered }: Pick<ConcernsPorts, 'failedReload' | 'undelivered'>,
-) {
+export function openConcerns(parts: Parts & JudgedParts, failedReload: ConcernsPorts['failedReload']) {
   const { reads, clock, disk, replicas, carrier, certificates, isQuiet } = parts
   const { atRest, endpointKeys, backups, settings, path, shared } = parts
   const keys = async (): Promise<Verdict> => {
@@ -35,7 +33,7 @@ export function openConcerns(
     clock,
     carrierAheadMs: carrier.aheadMs,
     failedReload,
-    undelivered,
+    undelivered: parts.delivery.unwritten,
     replicaId: replicas.id,
     isQuiet,
     wal: () => ({ bytes: disk.state().logBytes, bytesWarn: LOG_BYTES_WARN }),

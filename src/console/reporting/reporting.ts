@@ -12,7 +12,7 @@ import type { ReceiverNews } from '../../core/wiring/hosting/receive-side.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { VERSION } from '../../package-files.ts'
 import { otherClocksOf } from '../../server/replicas/other-clocks.ts'
-import { countSealed } from '../../upkeep/secrets/reseal-endpoints.ts'
+import { countSealed } from '../../upkeep/secrets/manage-secrets.ts'
 import type { Tallies } from '../tallies/tallies.ts'
 
 type MeasuredParts = Pick<Relay, 'recorder' | 'receiver' | 'carrier' | 'disk' | 'clock' | 'pushes' | 'isQuiet' | 'reads'>
@@ -69,13 +69,13 @@ function gaugesOf(
 
 /** Reads the metrics that are not counted here: what lies in the store, and what other parts know. */
 function tablesOf(parts: MetricsParts & Pick<Relay, 'reads' | 'clock' | 'carrier'>): Omit<Metered, 'keys' | 'gauges'> {
-  const { reads, write, clock, certificates, tombstoneKey, restores, backups, replicas } = parts
+  const { reads, write, clock, certificates, restores, backups, replicas } = parts
   return {
     clockDoubt: () => write.lookAtClock(otherClocksOf(parts)),
     endpoints: () => readEndpointGauges(parts, ENDPOINT_LABELS),
     certificates: certificates.shown,
     clientCertificates: () => certificates.clients().slice(0, ENDPOINT_LABELS.max),
-    secrets: () => countSealed({ ...parts, tombstoneKey: tombstoneKey.sealed }),
+    secrets: () => countSealed(parts),
     restores: () => restores,
     backups: () => ({ state: backups.state(), failures: backups.failures(), skipped: backups.skipped(), nowMs: clock.now() }),
     retention: () => reads.retentionState(),

@@ -1,39 +1,30 @@
 import type { Config } from '../../core/config/config.ts'
-import type { PostOperator } from '../../core/flow/ports.ts'
 import { startRepeating } from '../../core/runtime/repeating.ts'
+import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
+import { otherClocksOf } from '../../server/replicas/other-clocks.ts'
 import { REPLICA } from '../../server/replicas/replicas.ts'
-import { createTroubleWatch, type TroubleWatchPorts } from '../events/trouble-watch.ts'
+import { createTroubleWatch } from '../events/trouble-watch.ts'
 
 /** How often the relay checks whether a trouble has begun or ended, in milliseconds. Without a change the check costs nothing. */
 const LOOK_MS = 1000
 /** How often the relay looks for ended jobs and quarantined pushes, in milliseconds, to notify operators of them. */
 const TELL_MS = 5000
 
-interface TellingPorts extends Pick<Relay, 'certificates' | 'wakeDispatcher'>, Pick<TroubleWatchPorts, 'otherClocks' | 'refused'> {
-  readonly postOperator: PostOperator
-}
-
 type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'unstored' | 'closing' | 'log'>
+type OwnParts = Pick<Relay, 'certificates' | 'wakeDispatcher' | 'shared'> & Pick<Capabilities, 'reporting' | 'delivery'>
 
 /** Begins to notify operators of events. */
-export function startTelling(
-  { limits }: Pick<Config, 'limits'>,
-  { write, clock, disk, replicas, carrier, unstored, closing, log }: Parts,
-  ports: TellingPorts,
-): void {
-  const { certificates, wakeDispatcher } = ports
+export function startTelling({ limits }: Pick<Config, 'limits'>, parts: Parts & OwnParts): void {
+  const { write, clock, replicas, unstored, wakeDispatcher, reporting, closing, log } = parts
   const watch = createTroubleWatch(
     {
-      write,
-      unstored,
-      otherClocks: ports.otherClocks,
-      clock,
-      log,
-      carrier: carrier.state,
-      freeBytes: () => disk.state().freeBytes,
-      certificates: certificates.shown,
-      refused: ports.refused,
+      ...parts,
+      otherClocks: () => otherClocksOf(parts),
+      carrier: parts.carrier.state,
+      freeBytes: () => parts.disk.state().freeBytes,
+      certificates: parts.certificates.shown,
+      refused: { troubleBegins: reporting.diskFull, save: reporting.saveRefused },
       isPoller: () => replicas.holds('poller'),
       wake: wakeDispatcher,
     },
@@ -54,7 +45,7 @@ export function startTelling(
     )
   const look = async () => {
     await watch()
-    await unstored.retry(ports.postOperator)
+    await unstored.retry(parts.delivery.postOperator)
   }
   for (const repeated of [often(look, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
 }

@@ -66,3 +66,15 @@ export interface Carrier {
  * accepted it. False too if there is no address, if another replica delivers to it, or if it has just failed. Rejects if the store cannot be read.
  */
 export type PostOperator = (event: Uint8Array, id: string) => Promise<boolean>
+
+/**
+ * Encrypts secrets that the store keeps. Each is bound to a purpose, such as the id of an endpoint. `seal` throws if the at-rest key cannot be
+ * used.
+ */
+export interface Vault {
+  seal(text: string, purpose: string): Promise<string>
+  /** Returns the text. Null: it was sealed for another purpose, or its at-rest key is lost. */
+  open(sealed: string, purpose: string): Promise<string | null>
+  /** Whether a text was sealed with the first at-rest key, which seals now. */
+  isCurrent(sealed: string): boolean
+}

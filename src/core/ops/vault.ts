@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose'
-import type { Vault } from '../flow/delivery/vault.ts'
+import type { Vault } from '../flow/ports.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 

@@ -4,28 +4,13 @@ import type { Route } from '../domain/delivery/delivery-request.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
 import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
-import { type Destination, type NoConnection, tryConnection } from '../outbound/try-connection.ts'
+import { type Destination, tryConnection } from '../outbound/try-connection.ts'
 import type { Relay } from './relay.ts'
-
-/** Connections to endpoints, and the guard that checks the addresses of endpoints. */
-export interface Outbound {
-  /** The guard checks each attempt by the latest config. */
-  readonly sender: DeliverySender
-  /** Returns why a URL is not allowed for an endpoint; null: it is allowed. */
-  refuseUrl(url: string): string | null
-  /** Connects as for a delivery, but sends nothing. Resolves with the reason if that fails; null: the connection was made. */
-  tryConnection(to: Destination): Promise<NoConnection | null>
-  /** Applies another config. Connections that were made under the previous config end after their current attempt. */
-  replace(next: Config): void
-  /** Interrupts the running attempts. New attempts may begin. */
-  interrupt(): void
-  /** Interrupts the running attempts, and allows no new ones. */
-  close(): Promise<void>
-}
 
 type Parts = Pick<Relay, 'ownPorts' | 'clock' | 'replicas'>
 
-export function openOutbound(config: Config, { ownPorts, clock, replicas }: Parts): Outbound {
+/** Opens connections to endpoints, and the guard that checks the addresses of endpoints. */
+export function openOutbound(config: Config, { ownPorts, clock, replicas }: Parts) {
   const open = (next: Config) => {
     const { timeoutMs } = next.delivery
     const { guard, operatorGuard } = openGuards(next, ownPorts)
@@ -44,24 +29,29 @@ export function openOutbound(config: Config, { ownPorts, clock, replicas }: Part
   let settings = config
   const retiring = new Set<Sender>()
   return {
+    /** The guard checks each attempt by the latest config. */
     sender: {
       send: (request) => current.to(request.route).send(request),
       post: (request, onEnd) => current.to(request.route).post(request, onEnd),
-    },
-    refuseUrl(url) {
+    } satisfies DeliverySender,
+    /** Returns why a URL is not allowed for an endpoint; null: it is allowed. */
+    refuseUrl(url: string) {
       const verdict = current.guard.checkUrl(url)
       return verdict.ok ? null : verdict.reason
     },
-    tryConnection(to) {
+    /** Connects as for a delivery, but sends nothing. Resolves with the reason if that fails; null: the connection was made. */
+    tryConnection(to: Destination) {
       const guard = to.route.isOperator === true ? current.operatorGuard : current.guard
       return tryConnection(to, { guard, timeoutMs: settings.delivery.timeoutMs })
     },
+    /** Interrupts the running attempts. New attempts may begin. */
     interrupt() {
       const interrupted = current.senders
       current = open(settings)
       for (const one of [...interrupted, ...retiring]) void one.close()
     },
-    replace(next) {
+    /** Applies another config. Connections that were made under the previous config end after their current attempt. */
+    replace(next: Config) {
       const retired = current.senders
       settings = next
       current = open(next)
@@ -70,6 +60,7 @@ export function openOutbound(config: Config, { ownPorts, clock, replicas }: Part
         void one.retire().finally(() => retiring.delete(one))
       }
     },
+    /** Interrupts the running attempts, and allows no new ones. */
     async close() {
       await Promise.all([...current.senders, ...retiring].map((one) => one.close()))
     },

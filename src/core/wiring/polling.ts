@@ -15,17 +15,18 @@ const KEEP_MEMORY_MS = 30_000
 
 type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'shared' | 'carrier' | 'isQuiet' | 'log'>
 
-interface PollingPorts extends Pick<Relay, 'pushes' | 'wakeDispatcher' | 'closing'> {
-  readonly history: History
-  readonly memory: CarrierMemory | null
-}
+type OwnParts = Pick<Relay, 'pushes' | 'wakeDispatcher' | 'closing'> & { readonly history: History }
 
-/** Assembles the poller, and the part that shifts its schedule when the clock was set back. */
-export function openPolling(config: Config, parts: Parts, ports: PollingPorts) {
-  const { clock, disk, replicas, shared, carrier, isQuiet, log } = parts
-  const { closing } = ports
+export type Polling = ReturnType<typeof openPolling>
+
+/**
+ * Assembles the poller, and the part that shifts its schedule when the clock was set back. `memory`: what the last run saved about the carrier;
+ * null: nothing was saved.
+ */
+export function openPolling(config: Config, parts: Parts & OwnParts, memory: CarrierMemory | null) {
+  const { clock, disk, replicas, shared, carrier, isQuiet, log, closing } = parts
   const underWay = createPollsUnderWay()
-  const pass = openPass(config, parts, { ...ports, underWay })
+  const pass = openPass(config, { ...parts, memory, underWay })
   // A pass that fails because this replica is no longer the poller is no error.
   const failures = createFailureLog({ log, clock })
   const poller = startWorker(pass.pass, (error) => {
@@ -84,10 +85,16 @@ export function openPolling(config: Config, parts: Parts, ports: PollingPorts) {
 
 function openPass(
   config: Config,
-  { write, clock, disk, replicas, shared, carrier, isQuiet, log }: Parts,
-  { history, memory, pushes, wakeDispatcher, underWay }: PollingPorts & { readonly underWay: PollsUnderWay },
+  {
+    replicas,
+    carrier,
+    isQuiet,
+    history,
+    memory,
+    underWay,
+    ...parts
+  }: Parts & OwnParts & { readonly memory: CarrierMemory | null; readonly underWay: PollsUnderWay },
 ) {
-  const model = shared?.model ?? null
   const { concurrency } = config.upstream
   const isPoller = () => replicas.holds('poller')
   const poll = createPoller(
@@ -103,10 +110,14 @@ function openPass(
     { concurrency },
   )
   const onShifted = () => {
-    wakeDispatcher()
+    parts.wakeDispatcher()
     // Save the waits again. The saved waits end at times of the old clock.
     void carrier.keep()
   }
-  const passPorts = { write, clock, poll, isPoller, storeTrouble: disk.trouble, model, lookAtPushes: pushes.update, onShifted, log }
-  return createPollerPass(passPorts, memory?.atMs ?? null)
+  const { disk, pushes, shared } = parts
+  const storeTrouble = disk.trouble
+  return createPollerPass(
+    { ...parts, poll, isPoller, storeTrouble, model: shared?.model ?? null, lookAtPushes: pushes.update, onShifted },
+    memory?.atMs ?? null,
+  )
 }

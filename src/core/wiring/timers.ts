@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { startSchedule } from '../runtime/schedule.ts'
-import type { openPolling } from './polling.ts'
+import type { Capabilities } from './capabilities.ts'
 import type { Relay } from './relay.ts'
 
 /** How often the free disk space is measured. The relay refuses pushes before the disk is full, and accepts pushes soon after there is room. */
@@ -16,18 +16,12 @@ const REST_LOOK_MS = 1000
 
 type Parts = Pick<Relay, 'clock' | 'disk' | 'digest' | 'carrier' | 'authenticate' | 'sessions' | 'closing'>
 
-interface Looked {
-  readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'lookAtRest' | 'poller'>
-  /** Called when the disk has room again. */
-  readonly pushesTaken: () => Promise<void>
-}
-
-export function startTimers(config: Config, parts: Parts, { polling, pushesTaken }: Looked): void {
-  const { clock, disk, digest, carrier, authenticate, sessions, closing } = parts
+export function startTimers(config: Config, parts: Parts & Pick<Capabilities, 'polling' | 'reporting'>): void {
+  const { clock, disk, digest, carrier, authenticate, sessions, closing, polling } = parts
   const lookAtDisk = async () => {
     const before = disk.trouble()
     await disk.check()
-    if (before !== null && disk.trouble() === null) await pushesTaken()
+    if (before !== null && disk.trouble() === null) await parts.reporting.pushesTaken()
   }
   const looks = [
     startRepeating(lookAtDisk, DISK_LOOK_MS),

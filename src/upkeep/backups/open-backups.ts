@@ -8,20 +8,12 @@ import type { Relay } from '../../core/wiring/relay.ts'
 import { VERSION } from '../../package-files.ts'
 import { removeCopy } from './copy-store.ts'
 import { backupFolder } from './hosted-backup-folder.ts'
-import { type ManageBackups, type ManageBackupsPorts, openManageBackups } from './manage-backups.ts'
+import { type ManageBackupsPorts, openManageBackups } from './manage-backups.ts'
 
 type Parts = Pick<Relay, 'path' | 'write' | 'reads' | 'disk' | 'clock' | 'unstored' | 'closing' | 'log'>
 
-export interface Backups {
-  readonly manage: ManageBackups
-  /** Begins to make backups at the times of the schedule. */
-  begin(): void
-  /** Applies the settings of a reloaded config. */
-  reload(next: Config): Promise<void>
-}
-
 /** Assembles the part that makes backups of the store: on request and by the schedule. */
-export async function openBackups(config: Config, parts: Parts, { keyFilePath }: AtRest): Promise<Backups> {
+export async function openBackups(config: Config, parts: Parts, { keyFilePath }: AtRest) {
   const { disk, clock, closing, log } = parts
   const isFile = config.store.engine === 'sqlite'
   const copy = `${parts.path}.backup`
@@ -56,8 +48,10 @@ export async function openBackups(config: Config, parts: Parts, { keyFilePath }:
   closing.add(end)
   return {
     manage,
+    /** Begins to make backups at the times of the schedule. */
     begin,
-    async reload(next) {
+    /** Applies the settings of a reloaded config. */
+    async reload(next: Config) {
       settings = next
       await end()
       begin()

@@ -1,10 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { readableReason } from '../../console/problems/explain-problem.ts'
 import type { Config } from '../../core/config/config.ts'
-import type { Readiness } from '../../core/flow/admin/readiness.ts'
 import type { ReadSide } from '../../core/store/read-store.ts'
+import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import { languagesOf } from '../../core/wiring/carrier.ts'
-import type { Delivery } from '../../core/wiring/delivery/delivery.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { REPLICA } from '../../server/replicas/replicas.ts'
 import { backupProbe } from './backup-probe.ts'
@@ -16,20 +15,17 @@ import { type Check, createCheck, type Probe } from './manage-check.ts'
 import { pushProbe } from './push-probe.ts'
 import { diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
-type Parts = Pick<Relay, 'path' | 'reads' | 'clock' | 'disk' | 'carrier' | 'endpointKeys' | 'backups' | 'settings'>
+type StoreParts = Pick<Relay, 'path' | 'reads' | 'clock' | 'disk' | 'atRest' | 'endpointKeys' | 'backups' | 'settings'>
+type Parts = StoreParts & Pick<Relay, 'carrier'> & Pick<Capabilities, 'delivery' | 'reporting'>
 
-export interface RunningCheckPorts extends Pick<Delivery, 'connections'> {
-  /** Says why the key file cannot be used; null: it can, or is not needed. */
-  readonly keyFault: () => string | null
-  readonly readiness: () => Promise<Readiness>
-  /** Returns the address of the public listener, with the port that it really has. */
-  readonly publicUrl: () => string
-}
-
-/** Makes the check of a running relay. It uses the store, the carrier's client and the endpoints that the relay has open. */
-export function openRunningCheck(parts: Parts, ports: RunningCheckPorts): Check {
+/**
+ * Makes the check of a running relay. It uses the store, the carrier's client and the endpoints that the relay has open. `publicUrl` returns the
+ * address of the public listener, with the port that it really has.
+ */
+export function openRunningCheck(parts: Parts, publicUrl: () => string): Check {
   const { path, reads, clock, disk, carrier, endpointKeys, backups, settings } = parts
-  const { connections, keyFault } = ports
+  const { connections } = parts.delivery
+  const keyFault = parts.atRest.fault
   // A key file that cannot be used would end this look with an error, and is told as such.
   const lostKeys = async () => (keyFault() === null ? await endpointKeys.check() : null)
   const probes = async (): Promise<readonly Probe[]> => {
@@ -38,7 +34,7 @@ export function openRunningCheck(parts: Parts, ports: RunningCheckPorts): Check 
       { name: 'relay', subject: null, look: async () => ok(`Version ${REPLICA.version} runs as ${REPLICA.name}.`) },
       ...configProbes(config, clock),
       { name: 'keys', subject: 'secrets.atRestKeys', look: async () => judgeAtRestKeys(config, await lostKeys(), keyFault()) },
-      { name: 'store', subject: null, look: () => lookAtStore(parts, ports) },
+      { name: 'store', subject: null, look: () => lookAtStore(parts) },
       diskProbe(config, async () => {
         await disk.check()
         return disk.state().freeBytes
@@ -49,7 +45,7 @@ export function openRunningCheck(parts: Parts, ports: RunningCheckPorts): Check 
         known: () => answeredBefore(reads),
         loginSetting: loginSettingOf(config.upstream),
       }),
-      pushProbe(() => ({ publicUrl: ports.publicUrl(), path: config.webhook.path, key: firstKey(config) })),
+      pushProbe(() => ({ publicUrl: publicUrl(), path: config.webhook.path, key: firstKey(config) })),
       retentionProbe(config, async () => (await reads.retentionState()).last, clock),
       erasureProbe(config.store.engine === 'sqlite' ? path : null),
       backupProbe(config, backups, clock),
@@ -64,10 +60,10 @@ export async function answeredBefore(reads: Pick<ReadSide, 'answeredParcels'>): 
   return (await reads.answeredParcels({ orEver: true }))[0] ?? null
 }
 
-async function lookAtStore({ path, disk }: Pick<Parts, 'path' | 'disk'>, { readiness }: Pick<RunningCheckPorts, 'readiness'>) {
+async function lookAtStore({ path, disk, reporting }: Parts) {
   // Check the disk now. Otherwise a deleted file of the store is noticed only at the next regular check.
   await disk.check()
-  const { ready, reasons } = await readiness()
+  const { ready, reasons } = await reporting.readiness.read()
   return ready ? ok(`${path} is open, and takes pushes.`) : failed(`${reasons.map(readableReason).join('; ')}.`)
 }
 

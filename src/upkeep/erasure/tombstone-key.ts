@@ -1,16 +1,8 @@
 import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../core/domain/errors.ts'
+import type { Vault } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 import { finishErasures, searchRecords } from './search-records.ts'
-
-/** Encrypts and decrypts texts with the at-rest keys of the config. The first key encrypts; all keys decrypt. */
-interface Sealing {
-  seal(text: string, name: string): Promise<string>
-  /** Decrypts a text. Null: it was encrypted for another name, or its at-rest key is lost. */
-  open(sealed: string, name: string): Promise<string | null>
-  /** Whether the text is encrypted with the first at-rest key. */
-  isCurrent(sealed: string): boolean
-}
 
 export interface TombstoneKeyPorts
   extends Part<'clock', 'now'>,
@@ -27,7 +19,7 @@ export interface TombstoneKeyPorts
       | 'endErasures'
       | 'cleanStorage'
     > {
-  readonly vault: Sealing
+  readonly vault: Vault
   /** Returns 32 random bytes. */
   readonly makeKey: () => Uint8Array
   /** Returns the file or setting with the at-rest key, for messages. */

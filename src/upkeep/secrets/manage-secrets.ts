@@ -1,8 +1,13 @@
 import type { ActionName, Actor, OperatorAction } from '../../core/domain/admin/operator-action.ts'
 import type { Replica } from '../../core/domain/admin/replica.ts'
-import { parseTokenRotation, type TokenKeys } from '../../core/domain/admin/token-keys.ts'
+import { parseTokenRotation } from '../../core/domain/admin/token-keys.ts'
+import { sealedTexts } from '../../core/domain/delivery/endpoint-keys.ts'
+import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
 import { AppError } from '../../core/domain/errors.ts'
-import type { Relay, Writes } from '../../core/flow/relay.ts'
+import type { TokenKeyring } from '../../core/flow/admin/tokens/token-keyring.ts'
+import type { Vault } from '../../core/flow/ports.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import { TOMBSTONE_SEAL, type TombstoneKeyKeeper } from '../erasure/tombstone-key.ts'
 
 export interface ResealReport {
   /** The name of the key that encrypts: the first of `secrets.atRestKeys`, or the key in the key file. */
@@ -21,19 +26,16 @@ export interface SealedCounts {
   readonly outdated: number
 }
 
-export interface ManageSecretsPorts extends Pick<Relay, 'clock'>, Writes<'rotateTokenKeys' | 'recordAction'> {
-  readonly reseal: () => Promise<Omit<ResealReport, 'key'>>
-  readonly countSealed: () => Promise<SealedCounts>
+interface ManageSecretsPorts
+  extends Pick<Relay, 'clock'>,
+    Reads<'listEndpoints'>,
+    Writes<'resealEndpoint' | 'rotateTokenKeys' | 'recordAction'> {
+  readonly vault: Vault
+  readonly tombstoneKey: Pick<TombstoneKeyKeeper, 'reseal' | 'sealed'>
   /** Returns the name of the first at-rest key. Throws if this key cannot be read or made. */
   readonly firstKey: () => string
-  readonly listReplicas: () => Promise<readonly Pick<Replica, 'name' | 'atRestKeys'>[]>
-  /** Makes this process use new keys for the tokens that apps get. */
-  readonly useTokenKeys: (keys: TokenKeys) => void
-}
-
-export interface ManageSecretsOptions {
-  /** The longest lifetime of a token, milliseconds. */
-  readonly tokenLifetimeMs: number
+  readonly replicas: { list(): Promise<readonly Pick<Replica, 'name' | 'atRestKeys'>[]> }
+  readonly keyring: Pick<TokenKeyring, 'replace'>
 }
 
 /** Lets operators replace the relay's own keys (CONTRACT, `/relay/secrets`). */
@@ -48,8 +50,9 @@ export interface ManageSecrets {
   rotateTokens(body: unknown, by: Actor): Promise<{ readonly validUntilMs: number | null }>
 }
 
-export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs }: ManageSecretsOptions): ManageSecrets {
-  const { write, clock } = ports
+/** @param tokenLifetimeMs the longest lifetime of a token */
+export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs }: { readonly tokenLifetimeMs: number }): ManageSecrets {
+  const { write, clock, tombstoneKey } = ports
   const orderOf = (by: Actor, action: ActionName, detail: object): OperatorAction => ({
     by,
     action,
@@ -60,7 +63,7 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
 
   /** Throws if another replica lacks the key, because that replica could not decrypt the secrets. */
   async function refuseUnlessShared(key: string): Promise<void> {
-    const without = (await ports.listReplicas()).filter(({ atRestKeys }) => atRestKeys.length > 0 && !atRestKeys.includes(key))
+    const without = (await ports.replicas.list()).filter(({ atRestKeys }) => atRestKeys.length > 0 && !atRestKeys.includes(key))
     if (without.length === 0) return
     const names = without.map(({ name }) => name).join(', ')
     throw new AppError(
@@ -70,11 +73,18 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
   }
 
   return {
-    count: ports.countSealed,
+    count: () => countSealed(ports),
     async reseal(by) {
       const key = ports.firstKey()
       await refuseUnlessShared(key)
-      const report = { key, ...(await ports.reseal()) }
+      const endpoints = await resealEndpoints(ports)
+      const tombstones = await tombstoneKey.reseal()
+      const report = {
+        key,
+        resealed: endpoints.resealed + (tombstones === 'resealed' ? 1 : 0),
+        upToDate: endpoints.upToDate + (tombstones === 'upToDate' ? 1 : 0),
+        unreadable: [...endpoints.unreadable, ...(tombstones === 'unreadable' ? ['the key of erased parcels'] : [])],
+      }
       await write.recordAction(orderOf(by, 'secrets.resealed', report))
       return report
     },
@@ -83,8 +93,78 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
       const keepMs = isAtOnce ? 0 : tokenLifetimeMs
       const action = orderOf(by, 'secrets.token_key_replaced', { at: isAtOnce ? 'now' : 'as tokens expire' })
       const keys = await write.rotateTokenKeys({ nowMs: action.atMs, keepMs, action })
-      ports.useTokenKeys(keys)
+      ports.keyring.replace(keys)
       return { validUntilMs: keys.previous[0]?.untilMs ?? null }
     },
   }
+}
+
+/** The most endpoints that a message names. */
+const NAMED_MAX = 10
+
+/** Throws if a key of an endpoint or of the tombstones can be decrypted with the current at-rest keys (`before`), but not with those of a new config. */
+export async function refuseLosingKeys(
+  { reads, write }: Reads<'listEndpoints'> & Writes<'tombstoneKey'>,
+  { before, after }: { readonly before: Vault; readonly after: Vault },
+): Promise<void> {
+  const { sealed: tombstoneKey } = await write.tombstoneKey()
+  const opensTombstones = async (vault: Vault) => tombstoneKey === null || (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) !== null
+  if ((await opensTombstones(before)) && !(await opensTombstones(after)))
+    throw new Error(
+      'secrets.atRestKeys: no key of the new config decrypts the key with which the relay recognizes erased parcels. Keep the key that encrypts it until "parcel-relay secrets reseal" has run',
+    )
+  const lost: string[] = []
+  for (const { endpoint, keys } of await reads.listEndpoints()) {
+    for (const sealed of keys === null ? [] : sealedTexts(keys)) {
+      const isLost = (await after.open(sealed, endpoint.id)) === null && (await before.open(sealed, endpoint.id)) !== null
+      if (isLost && !lost.includes(endpoint.name)) lost.push(endpoint.name)
+    }
+  }
+  if (lost.length === 0) return
+  const named = `${lost.slice(0, NAMED_MAX).join(', ')}${lost.length > NAMED_MAX ? ` and ${lost.length - NAMED_MAX} more` : ''}`
+  throw new Error(
+    `secrets.atRestKeys: no key of the new config decrypts the keys of these endpoints: ${named}. Keep the key that encrypts them until "parcel-relay secrets reseal" has run`,
+  )
+}
+
+/** Counts the sealed keys of endpoints and of the tombstones. `upToDate`: how many are sealed with the first at-rest key. */
+export async function countSealed({
+  vault,
+  reads,
+  tombstoneKey,
+}: Reads<'listEndpoints'> & Pick<ManageSecretsPorts, 'vault' | 'tombstoneKey'>): Promise<SealedCounts> {
+  const sealed = [
+    ...(await reads.listEndpoints()).flatMap(({ keys }) => (keys === null ? [] : sealedTexts(keys))),
+    await tombstoneKey.sealed(),
+  ]
+  const texts = sealed.filter((text) => text !== null)
+  const upToDate = texts.filter((text) => vault.isCurrent(text)).length
+  return { upToDate, outdated: texts.length - upToDate }
+}
+
+/**
+ * Seals the keys of all endpoints with the first at-rest key. The keys themselves do not change, so this may be interrupted and repeated at
+ * any time.
+ */
+async function resealEndpoints({ vault, reads, write }: ManageSecretsPorts): Promise<Omit<ResealReport, 'key'>> {
+  let [resealed, upToDate] = [0, 0]
+  const unreadable: string[] = []
+
+  async function resealOne({ endpoint, keys }: EndpointState): Promise<void> {
+    if (keys === null) return
+    const replacements = new Map<string, string>()
+    for (const sealed of sealedTexts(keys)) {
+      if (vault.isCurrent(sealed)) {
+        upToDate += 1
+        continue
+      }
+      const key = await vault.open(sealed, endpoint.id)
+      if (key === null) unreadable.push(`the key of endpoint ${endpoint.name}`)
+      else replacements.set(sealed, await vault.seal(key, endpoint.id))
+    }
+    if (replacements.size > 0 && (await write.resealEndpoint({ id: endpoint.id, replacements }))) resealed += replacements.size
+  }
+
+  for (const state of await reads.listEndpoints()) await resealOne(state)
+  return { resealed, upToDate, unreadable }
 }

@@ -2,8 +2,7 @@ import { Agent, type Dispatcher } from 'undici'
 import type { CallSpender } from '../../domain/admin/tally.ts'
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
-import type { TokenVault } from '../../flow/polling/ports.ts'
-import type { Carrier } from '../../flow/ports.ts'
+import type { Carrier, Vault } from '../../flow/ports.ts'
 import { createPoolFactory } from '../../outbound/connection-use.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../../outbound/deadline.ts'
 import { ANY_HOST, type EgressGuard } from '../../outbound/egress-guard.ts'
@@ -42,7 +41,7 @@ export interface CarrierOptions
   /** Saves the state for the next run. A call, a pause or a refusal takes effect only after it is saved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
   /** The token and the budget that replicas share. `vault` encrypts the token. Absent: this process calls the carrier alone. */
-  readonly shared?: SharedCarrier & { readonly vault: TokenVault }
+  readonly shared?: SharedCarrier & { readonly vault: Pick<Vault, 'seal' | 'open'> }
   /** A private certificate authority (PEM), trusted in addition to the public authorities. */
   readonly ca?: string | undefined
   readonly proxy?: string

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { TokenRecord, TokenState } from '../../domain/polling/carrier-answer.ts'
-import type { TokenVault } from '../../flow/polling/ports.ts'
+import type { Vault } from '../../flow/ports.ts'
 import type { SharedToken } from '../../store/polling/shared-carrier.ts'
 import { readPassword } from './credentials.ts'
 
@@ -32,7 +32,7 @@ interface Login {
 }
 
 export function createTokenShare(
-  { token: row, vault }: { readonly token: SharedToken; readonly vault: TokenVault },
+  { token: row, vault }: { readonly token: SharedToken; readonly vault: Pick<Vault, 'seal' | 'open'> },
   login: Login,
 ): TokenShare {
   const holder = randomBytes(8).toString('hex')

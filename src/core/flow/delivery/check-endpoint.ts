@@ -1,7 +1,7 @@
 import { fixedHeaderProblem, isStandardKey, STANDARD_KEY_RULE } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { wrongInput } from '../../domain/read-input.ts'
-import type { Vault } from './vault.ts'
+import type { Vault } from '../ports.ts'
 
 /** The settings that limit endpoints. */
 export interface EndpointRules {

@@ -2,8 +2,8 @@ import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError, lacksRoom, storeUnavailable, systemCode } from '../../domain/errors.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
+import type { Vault } from '../ports.ts'
 import type { Reads, Relay } from '../relay.ts'
-import type { Vault } from './vault.ts'
 
 export interface EndpointKeysPorts extends Pick<Relay, 'log'>, Reads<'listEndpoints'> {
   readonly vault: Vault

@@ -8,6 +8,7 @@ import type { EndpointEdit, EndpointState, KeyChange } from '../../domain/delive
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import type { ReadSide } from '../../store/read-store.ts'
+import type { Vault } from '../ports.ts'
 import type { Relay, Writes } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'
 import { checkHeaders, checkStandardKey, checkStandardKeys, checkUrl, type EndpointRules, sealHeaders } from './check-endpoint.ts'
@@ -18,7 +19,6 @@ import { createFilterWarnings, type FilterWarning } from './filter-warnings.ts'
 import type { DeliverySender } from './ports.ts'
 import { recordTest, sendTest } from './send-test.ts'
 import { explainStart } from './start-position.tx.ts'
-import type { Vault } from './vault.ts'
 
 export interface ManageEndpointsPorts
   extends EndpointRules,

@@ -65,10 +65,3 @@ export interface PollingWrites {
   /** Decides, for polled entries whose grace period is over, whether their pushes were missed (DOMAIN 6.6). Returns the missed pushes. */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
 }
-
-/** Encrypts and decrypts texts that the store keeps. Each text is bound to a purpose. */
-export interface TokenVault {
-  seal(text: string, purpose: string): Promise<string>
-  /** Returns the text; null: it was sealed for another purpose, or the key is lost. */
-  open(sealed: string, purpose: string): Promise<string | null>
-}

@@ -4,39 +4,14 @@ import { replicaConfigOf } from '../../../server/replicas/replicas.ts'
 import type { Config } from '../../config/config.ts'
 import type { Route } from '../../domain/delivery/delivery-request.ts'
 import { maskPath } from '../../domain/delivery/endpoint.ts'
-import { type FixedHeaders, fingerprintSecrets, type SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
+import { type FixedHeaders, fingerprintSecrets } from '../../domain/delivery/endpoint-keys.ts'
 import type { ConfiguredEndpoint, ConfiguredSecretsMark, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { ConfiguredSecrets } from '../../flow/delivery/dispatching/endpoint-signers.ts'
-import type { OperatorMessageOf, RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import type { ClientCertificate } from '../certificates.ts'
 import type { Relay } from '../relay.ts'
 import { readRoute } from './endpoint-route.ts'
 
-/** The endpoints of the current config, and how to reach them. */
-export interface ConfiguredEndpoints {
-  readonly routeOf: RouteOf
-  readonly operatorMessage: OperatorMessageOf
-  /** Returns the secrets of an endpoint that the config defines; undefined: the config does not define this endpoint. */
-  secretsOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): ConfiguredSecrets | undefined
-  /** See `EndpointQueriesPorts`. */
-  keyOriginOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): SecretOrigin | null
-  /** Returns the setting `portal.trustedHeader`. */
-  trustedHeader(): string | null
-  /** Returns how many attempts may be under way at an endpoint. */
-  perEndpoint(): number
-  /** Lists the certificates that the relay shows to endpoints of the config, with the time when each expires (epoch milliseconds). */
-  clientCertificates(): readonly ClientCertificate[]
-  /** Replaces the endpoints by those of another config. If it rejects, nothing has changed. */
-  replace(next: Config): Promise<void>
-  /** Resumes endpoints of this config that another replica has paused because this replica seemed to be dead. */
-  restore(): Promise<void>
-  /**
-   * If this replica is the janitor, pauses endpoints that no config names any more, and removes them after `delivery.removeAfter`. Call it
-   * regularly.
-   */
-  removeUnnamed(): Promise<void>
-}
-
+type Known = Pick<EndpointState, 'origin' | 'endpoint'>
 type Parts = Pick<Relay, 'write' | 'replicas' | 'clock' | 'log'>
 
 /** The most milliseconds that count as passed between two calls of `removeUnnamed`. After a longer gap the machine may have slept. */
@@ -44,7 +19,8 @@ const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}
 
-export async function openConfiguredEndpoints(config: Config, ports: Parts): Promise<ConfiguredEndpoints> {
+/** Opens the endpoints of the current config, and how to reach them. */
+export async function openConfiguredEndpoints(config: Config, ports: Parts) {
   const { write, replicas, clock } = ports
   let current = config
   /** The previous config. Its keys are still needed: other replicas may deliver to its endpoints until they know the new config. */
@@ -59,23 +35,32 @@ export async function openConfiguredEndpoints(config: Config, ports: Parts): Pro
     )
   await sync(config)
   return {
-    routeOf: ({ origin, endpoint }) =>
+    routeOf: ({ origin, endpoint }: Known): Route =>
       (origin === 'config' ? routes.get(endpoint.name) : origin === 'operator' ? operatorRoute(current) : undefined) ?? DIRECT,
-    operatorMessage(event) {
+    operatorMessage(event: Uint8Array) {
       const { operator, portal } = current
       if (operator === null || operator.format === 'relay') return null
       return formatOperatorEvent(event, { format: operator.format, portalUrl: portal.enabled ? portal.publicUrl : null })
     },
-    secretsOf: ({ origin, endpoint: { name } }) => secretsIn(current, origin, name) ?? secretsIn(former, origin, name),
-    keyOriginOf: ({ origin, endpoint: { name } }) =>
+    /** Returns the secrets of an endpoint that the config defines; undefined: the config does not define this endpoint. */
+    secretsOf: ({ origin, endpoint: { name } }: Known) => secretsIn(current, origin, name) ?? secretsIn(former, origin, name),
+    /** See `EndpointQueriesPorts`. */
+    keyOriginOf: ({ origin, endpoint: { name } }: Known) =>
       origin === 'config' ? (current.endpoints.find((defined) => defined.name === name)?.sharedKey.from ?? null) : null,
     trustedHeader: () => current.portal.trustedHeader,
     perEndpoint: () => current.delivery.perEndpoint,
+    /** Lists the certificates that the relay shows to endpoints of the config. */
     clientCertificates: () =>
       [...routes].flatMap(([endpoint, { client }]) => (client === undefined ? [] : [expiryOf(endpoint, client.cert)])),
+    /** Resumes endpoints of this config that another replica has paused because this replica seemed to be dead. */
     restore: () => sync(current, false),
+    /**
+     * If this replica is the janitor, pauses endpoints that no config names any more, and removes them after `delivery.removeAfter`. Call it
+     * regularly.
+     */
     removeUnnamed: createRemoveUnnamed(ports, () => current),
-    async replace(next) {
+    /** Replaces the endpoints by those of another config. If it rejects, nothing has changed. */
+    async replace(next: Config) {
       const before = { current, former, routes }
       const [known, wanted] = [replicaConfigOf(current), replicaConfigOf(next)]
       const nextRoutes = readRoutes(next)

@@ -25,7 +25,7 @@ import { openOutbound } from '../outbound.ts'
 import type { Relay } from '../relay.ts'
 import { openConfiguredEndpoints } from './configured-endpoints.ts'
 import { openDispatching } from './dispatching.ts'
-import { type JanitorPorts, startJanitor } from './janitor.ts'
+import { startJanitor } from './janitor.ts'
 
 const KEY_BYTES = 32
 const USER_AGENT = `parcel-relay/${VERSION}`
@@ -100,7 +100,7 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
       await configured.restore()
       review()
     },
-    /** See `ConfiguredEndpoints`. */
+    /** See `openConfiguredEndpoints`. */
     async removeUnnamed() {
       await configured.removeUnnamed()
       if (replicas.holds('janitor')) await tryDaily()
@@ -135,11 +135,15 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
 }
 
 /** The janitor's pieces of work run one at a time, with rests between them. */
-function openJanitor({ limits }: Config, ports: Omit<JanitorPorts, 'inTurn' | 'hasRoom'> & Pick<Relay, 'disk'>, stopping: AbortSignal) {
+function openJanitor(
+  { limits }: Config,
+  ports: Omit<Parameters<typeof startJanitor>[0], 'inTurn' | 'hasRoom' | 'holds'> & Pick<Relay, 'disk' | 'replicas'>,
+  stopping: AbortSignal,
+) {
   const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping }).catch(() => undefined)
   const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
   const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: limits.freeSpaceBytesMin })
-  return { inTurn, janitor: startJanitor({ ...ports, hasRoom, inTurn }) }
+  return { inTurn, janitor: startJanitor({ ...ports, holds: () => ports.replicas.holds('janitor'), hasRoom, inTurn }) }
 }
 
 /** Logs a warning for each filter with a value that no event has ever had. */

@@ -1,78 +1,59 @@
-import { REPLAY_BATCH_SIZE } from '../../flow/delivery/replays.ts'
+import { createJanitor, type JanitorPass, type JanitorPorts } from '../../flow/delivery/janitor.ts'
+import { createFailureLog } from '../../flow/failure-log.ts'
 import { startRepeating } from '../../runtime/repeating.ts'
+import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
+import { startWorker } from '../../runtime/worker.ts'
 import type { Relay } from '../relay.ts'
-import { startRetryingWorker } from '../retrying-worker.ts'
-
-/** How many events of the feed one transaction queues. Pushes wait for it about as long as for a batch of other pushes. */
-const CATCH_UP_EVENTS = 100
-
-export interface JanitorPorts extends Pick<Relay, 'write' | 'replicas' | 'clock' | 'log' | 'meter' | 'reprocessed' | 'retired'> {
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  readonly onQueued: () => void
-  /** Called when the order of waiting deliveries may have changed. */
-  readonly onReordered: () => void
-  /** Whether the disk has room for long work. Such work takes some room before it frees any. */
-  readonly hasRoom: () => boolean
-}
 
 const LOOK_AT_RETENTION_MS = 60_000
+/** How long a worker rests after a failed pass, in milliseconds. */
+const REST_MS = 1000
 
-/** While this replica is the janitor, it does the long work of delivery, the inbox and retention, a batch at a time. */
-export function startJanitor(ports: JanitorPorts) {
-  const { write, replicas, clock, log, meter, inTurn, onQueued, onReordered, reprocessed, retired, hasRoom } = ports
-  const holds = () => replicas.holds('janitor')
-  const feedReplay = startRetryingWorker(
-    async () => {
-      if (!holds()) return 'idle'
-      const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
-      if (queued > 0) onQueued()
-      return isDone ? 'idle' : 'busy'
-    },
-    { log, clock, holds, failure: 'cannot queue events of the feed for an endpoint; the relay retries' },
-  )
-  const longWork = startRetryingWorker(
-    async () => {
-      if (!holds() || !hasRoom()) return 'idle'
-      // Cancel before working on jobs, because a job may replay deliveries that are to be cancelled.
-      if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
-      const { hasWorked, hasRetired, isDone, report, rebuilt } = await inTurn(() =>
-        write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }),
-      )
-      if (report !== null) reprocessed(report)
-      if (hasRetired || rebuilt?.hasChanged === true) retired()
-      if (rebuilt !== null) meter.rebuilt(rebuilt)
-      // A rebuild changes no delivery.
-      else if (hasWorked) onReordered()
-      return isDone ? 'idle' : 'busy'
-    },
-    { log, clock, holds, failure: 'part of a background job failed; the relay retries' },
-  )
-  const retention = startRetryingWorker(
-    async () => {
-      if (!holds() || !hasRoom()) return 'idle'
-      const { isDone, hasRetired, hasReordered } = await inTurn(() => write.prune({ nowMs: clock.now() }))
-      if (hasRetired) retired()
-      if (hasReordered) onReordered()
-      return isDone ? 'idle' : 'busy'
-    },
-    { log, clock, holds, failure: 'a part of a retention pass failed; the relay retries' },
-  )
+type StartPorts = JanitorPorts & Pick<Relay, 'log' | 'clock'>
+
+/** Starts the workers that do the long work of delivery, the inbox and retention while this replica is the janitor. */
+export function startJanitor(ports: StartPorts) {
+  const { replayFeed, workOnJobs, prune } = createJanitor(ports)
+  const feedReplay = startRetryingWorker(replayFeed, ports, 'cannot queue events of the feed for an endpoint; the relay retries')
+  const longWork = startRetryingWorker(workOnJobs, ports, 'part of a background job failed; the relay retries')
+  const retention = startRetryingWorker(prune, ports, 'a part of a retention pass failed; the relay retries')
   const looking = startRepeating(async () => {
     retention.wake()
     // A job may wait for room on the disk.
     longWork.wake()
   }, LOOK_AT_RETENTION_MS)
-  const workers = [feedReplay, longWork]
+  const workers = [feedReplay, longWork, retention]
   return {
     wake() {
-      for (const worker of workers) worker.wake()
+      feedReplay.wake()
+      longWork.wake()
     },
     async rests(): Promise<void> {
-      await Promise.all([...workers, retention].map((worker) => worker.rests()))
+      await Promise.all(workers.map((worker) => worker.rests()))
     },
     async stop(): Promise<void> {
       looking.stop()
-      for (const worker of [...workers, retention]) await worker.stop()
+      for (const worker of workers) await worker.stop()
+    },
+  }
+}
+
+/** Starts a worker that tries again by itself after a failed pass. Once this replica is not the janitor any more, a failure is no error. */
+function startRetryingWorker(pass: JanitorPass, { log, clock, holds }: StartPorts, failure: string) {
+  const failures = createFailureLog({ log, clock })
+  const worker = startWorker(pass, (error) => {
+    if (holds()) failures.add('error', { err: error }, failure)
+    else log.debug({ err: error }, failure)
+    timer.set(clock.now() + REST_MS)
+  })
+  const timer = createWakeupTimer(worker.wake, clock.now)
+  return {
+    wake: worker.wake,
+    rests: worker.rests,
+    async stop() {
+      await worker.stop()
+      // Cancel the timer after the last pass, which may have set it.
+      timer.cancel()
     },
   }
 }

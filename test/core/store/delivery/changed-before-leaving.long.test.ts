@@ -3,7 +3,7 @@ import type { DeliverySigner } from '../../../../src/core/domain/delivery/delive
 import type { KeyChange } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 import { createDispatcher } from '../../../../src/core/flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../../../src/core/flow/delivery/dispatching/endpoint-signers.ts'
-import type { Vault } from '../../../../src/core/flow/delivery/vault.ts'
+import type { Vault } from '../../../../src/core/flow/ports.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { definedHmac } from '../../../support/delivery/independent-hmac.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'

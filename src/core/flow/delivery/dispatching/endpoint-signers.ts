@@ -2,9 +2,8 @@ import { createDeliverySigner, type DeliverySigner, type SigningKeys } from '../
 import { type FixedHeaders, keysAt, keysChangeAtMs } from '../../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { digest } from '../../../domain/digest.ts'
-import type { Memory } from '../../ports.ts'
+import type { Memory, Vault } from '../../ports.ts'
 import type { Relay } from '../../relay.ts'
-import type { Vault } from '../vault.ts'
 import type { SignerOf } from './send-delivery.ts'
 
 export interface EndpointSignersPorts extends Pick<Relay, 'log'> {

@@ -1,0 +1,12 @@
+import type { openReporting } from '../../console/reporting/reporting.ts'
+import type { Delivery } from './delivery/delivery.ts'
+import type { History } from './history.ts'
+import type { Polling } from './polling.ts'
+
+/** The capabilities that others use. They are made of the parts of the relay (`Relay`), and after those. */
+export interface Capabilities {
+  readonly history: History
+  readonly delivery: Delivery
+  readonly polling: Polling
+  readonly reporting: ReturnType<typeof openReporting>
+}
