@@ -48,7 +48,7 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'server/postgres/admin/replica-table.ts: register': 'the same registrations',
   'server/postgres/history/apply-batch.ts: joinParcels': 'joins of a batch, each of which builds on the one before (see decision 0018)',
   'server/postgres/history/apply-batch.ts: counted': 'one number, which all joins of a batch wait for together',
-  'core/store/history/parcel-facts.ts: listPushes': 'pages of the pushes of one parcel',
+  'core/store/history/parcel-view.ts: listPushes': 'pages of the pushes of one parcel',
 }
 
 /** Folders of the store that are not checked, with what their loops go over. */

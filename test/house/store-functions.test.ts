@@ -12,28 +12,24 @@ const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
  * `tell-saved` notes the parcel. So a flow calls the verb of the transaction, and only engines and the store itself call the function.
  */
 const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
-  'core/store/settings.ts': ['loadNumber', 'loadSetting', 'markLanguageAsked', 'TOMBSTONE_KEY'],
-  'upkeep/erasure/erase-parcels.rows.ts': ['eraseParcels'],
-  'upkeep/erasure/mentions.rows.ts': ['searchMentions'],
-  'upkeep/erasure/unfinished.rows.ts': ['removeUnfinished'],
+  'core/store/settings.ts': ['TOMBSTONE_KEY', 'loadNumber', 'loadSetting', 'markLanguageAsked'],
   'upkeep/jobs/jobs.rows.ts': ['listUnendedJobs'],
-  'upkeep/retention/retention-state.rows.ts': ['loadRetention'],
-  'upkeep/retention/retire-parcels.rows.ts': ['removeParcels'],
   'core/store/delivery/deliveries.ts': ['enqueueComposed', 'queueDelivery'],
   'core/store/delivery/endpoints.ts': ['listEndpoints', 'removeEndpoint', 'saveEndpoint', 'saveHealth'],
   'core/store/delivery/feed.ts': ['appendFeed'],
   'core/store/delivery/next-deliveries.ts': ['findNextDeliveries'],
   'core/store/delivery/replays.ts': ['replayDeliveries'],
-  'core/store/delivery/settlements.ts': ['cancelEach', 'saveSettlements'],
-  'core/store/delivery/skips.ts': ['findSkipped'],
+  'core/store/delivery/settlements.ts': ['cancelEach', 'findSkipped', 'saveSettlements'],
+  'core/store/history/contents.ts': ['markContents', 'removeContents', 'unmarkContents'],
   'core/store/history/parcels.ts': ['saveParcel'],
   'upkeep/rebuild/rebuilding.rows.ts': ['correctParcels'],
   'core/store/history/sightings.ts': ['loadSightingsOf'],
   'core/store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],
-  'core/store/history/unused-contents.ts': ['markContents', 'removeContents', 'unmarkContents'],
-  'core/store/polling/due-polls.ts': ['findAskable', 'findDuePolls'],
-  'core/store/polling/leases.ts': ['createLeases', 'createTransactionLeases'],
+  'core/store/polling/due-polls.ts': ['createLeases', 'createTransactionLeases', 'findAskable', 'findDuePolls'],
   'core/store/polling/schedule-shift.ts': ['shiftSchedule'],
+  'upkeep/erasure/erase-parcels.rows.ts': ['eraseParcels', 'removeUnfinished'],
+  'upkeep/erasure/mentions.rows.ts': ['searchMentions'],
+  'upkeep/retention/remove-aged.rows.ts': ['loadRetention', 'removeParcels'],
 }
 
 interface Import {

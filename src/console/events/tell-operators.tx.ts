@@ -14,7 +14,7 @@ import { listNewestPushes } from '../../core/store/ingest/inbox-lists.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import { ERASED_WORD } from '../../upkeep/erasure/erasure.rules.ts'
 import { takeEndedJobs } from '../../upkeep/jobs/jobs.rows.ts'
-import { listRefused } from '../../upkeep/refusals/refused-pushes.rows.ts'
+import { listRefused } from '../../upkeep/refusals/refusals.rows.ts'
 import { NEWEST_PUSHES, NOT_UNDERSTOOD, QUARANTINE_SUBJECTS, TOLD_SUBJECTS, tellQuarantined, tellUnderstood } from '../problems/trouble.ts'
 
 export type TellOperators = Pick<

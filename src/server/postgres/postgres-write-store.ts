@@ -3,19 +3,22 @@ import { erasedEvent, retiredEvent } from '../../core/domain/delivery/feed-entry
 import { StorageFailure } from '../../core/domain/errors.ts'
 import type { KeptTombstones } from '../../core/domain/history/erased.ts'
 import { replayDeliveries } from '../../core/store/delivery/replays.ts'
+import { markContents, removeContents, unmarkContents } from '../../core/store/history/contents.ts'
 import { eventValueKey } from '../../core/store/history/event-values.ts'
 import { decodeIdentifier } from '../../core/store/history/parcels.ts'
 import { loadTombstoneKey } from '../../core/store/history/tombstones.ts'
-import { markContents, removeContents, unmarkContents } from '../../core/store/history/unused-contents.ts'
-import { findDuePolls } from '../../core/store/polling/due-polls.ts'
-import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../../core/store/polling/leases.ts'
+import {
+  createLeases,
+  createTransactionLeases,
+  findDuePolls,
+  type Leases,
+  type TransactionLeases,
+} from '../../core/store/polling/due-polls.ts'
 import { loadSetting } from '../../core/store/settings.ts'
-import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'
-import { createWriteVerbs, type WriteParts } from '../../core/store/write-store.ts'
+import { createWriteVerbs, type WriteParts, type WriteStore, type WriteTx } from '../../core/store/write-store.ts'
 import { eraseParcels, NO_PARCELS } from '../../upkeep/erasure/erase-parcels.rows.ts'
 import { listUnendedJobs } from '../../upkeep/jobs/jobs.rows.ts'
-import { loadRetention } from '../../upkeep/retention/retention-state.rows.ts'
-import { removeParcels } from '../../upkeep/retention/retire-parcels.rows.ts'
+import { loadRetention, removeParcels } from '../../upkeep/retention/remove-aged.rows.ts'
 import { createLostCommits, type LostCommits, type Timeline, timelineIn } from './admin/lost-commits.ts'
 import { namesIn, proveHeld } from './admin/replica-fence.ts'
 import { missedAfterRestore } from './backups/restored-tombstones.ts'

@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import { type NameSearch, namesInBody, searchFor } from '../../core/domain/names-in-text.ts'
 import { DELIVERY_STATE, decodeJoinOrigin } from '../../core/store/codec.ts'
 import type { Session } from '../../core/store/engine.ts'
+import { contentsUsedBy, listUnused } from '../../core/store/history/contents.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
-import { contentsUsedBy, listUnused } from '../../core/store/history/unused-contents.ts'
 import { statement } from '../../core/store/statement.ts'
 import type { ErasedCounts, ErasedIdentifier, ErasureTrace, NamedEndpoint } from './erasure.rules.ts'
 
@@ -163,4 +163,28 @@ async function joinedInto(session: Session, into: readonly number[]): Promise<re
 async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
   const joins = await session.all(joinsInto, { ids: into })
   if (joins.length > 0) session.enqueueWrite(scrubJoins, { sequences: joins.map(({ sequence }) => sequence) })
+}
+
+const add = statement<{ identifier: string }>()((db, p) =>
+  db
+    .insertInto('erasure')
+    .values({ identifier: p.identifier })
+    .onConflict((conflict) => conflict.column('identifier').doNothing()),
+)
+const all = statement()((db) => db.selectFrom('erasure').select('identifier').orderBy('identifier'))
+const remove = statement<{ identifiers: readonly string[] }>()((db, p, { oneOfTexts }) =>
+  db.deleteFrom('erasure').where('identifier', 'in', oneOfTexts(p.identifiers)),
+)
+
+/** Notes identifiers whose erasure has begun. Adds them in one order, so that two transactions cannot wait for each other. */
+export function addUnfinished(session: Session, identifiers: readonly string[]): void {
+  for (const identifier of identifiers.toSorted()) session.enqueueWrite(add, { identifier })
+}
+
+export async function listUnfinished(session: Session): Promise<readonly string[]> {
+  return (await session.all(all, {})).map(({ identifier }) => identifier)
+}
+
+export function removeUnfinished(session: Session, identifiers: readonly string[]): void {
+  if (identifiers.length > 0) session.enqueueWrite(remove, { identifiers })
 }

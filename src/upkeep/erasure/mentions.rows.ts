@@ -1,7 +1,6 @@
 import { type NameSearch, namesInBody, wordsInBody } from '../../core/domain/names-in-text.ts'
 import type { Session } from '../../core/store/engine.ts'
-import { listHeld } from '../../core/store/ingest/held-pushes.ts'
-import { unpackBody } from '../../core/store/ingest/unpack-body.ts'
+import { listHeld, unpackBody } from '../../core/store/ingest/held-pushes.ts'
 import { statement } from '../../core/store/statement.ts'
 import {
   eraseInRecord,

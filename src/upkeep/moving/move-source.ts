@@ -1,9 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import type { CarrierMemory } from '../../core/domain/polling/carrier-memory.ts'
-import { createHoldOff } from './hold-off.rows.ts'
-import type { MoveMark, MoveSide } from './move-mark.rows.ts'
-import type { CopiedTable, MoveSource } from './move-ports.rows.ts'
 import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable, SETTING_OF_CARRIER } from './moved-tables.rows.ts'
 import {
   changesOf,
@@ -17,6 +14,7 @@ import {
   writeMark,
 } from './sqlite-move-mark.ts'
 import type { StoreNumbers } from './store-move.rules.ts'
+import { type CopiedTable, createHoldOff, type MoveMark, type MoveSide, type MoveSource } from './store-moves.rows.ts'
 import { createPreparer, createStoredTables, movedRowsOf } from './stored-tables.ts'
 
 /** How long to wait for the write lock. The wait is normally short, because the writer's transactions are. */

@@ -1,5 +1,5 @@
-import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.rows.ts'
 import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from './store-move.rules.ts'
+import type { CopiedTable, MoveSource, MoveTarget } from './store-moves.rows.ts'
 
 /** A page has at most this many rows, and fewer if the rows are large. */
 const ROWS_MAX = 500

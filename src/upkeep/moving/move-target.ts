@@ -4,8 +4,6 @@ import { followLinks } from '../../core/store/sqlite/identity.ts'
 import { StoreInUse } from '../../core/store/sqlite/lock.ts'
 import { openOwn } from '../../core/store/sqlite/sqlite.ts'
 import { isThere } from '../../regular-file.ts'
-import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from './move-mark.rows.ts'
-import type { MoveTarget } from './move-ports.rows.ts'
 import {
   columnsOf,
   MOVED_TABLES,
@@ -18,6 +16,7 @@ import {
 } from './moved-tables.rows.ts'
 import { dropMark, noteLeftStore, readMark, writeMark } from './sqlite-move-mark.ts'
 import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from './store-move.rules.ts'
+import { type MoveSide, type MoveTarget, refuseMoved, refuseShared, refuseTaken } from './store-moves.rows.ts'
 import { createPreparer, createStoredTables, matchesKey } from './stored-tables.ts'
 
 /** A checkpoint starts when the WAL has this many pages, some megabytes. */

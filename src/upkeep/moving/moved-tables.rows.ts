@@ -1,6 +1,6 @@
 import { COLUMNS, type Column, type Tables } from '../../core/store/schema.ts'
-import type { CopiedTable } from './move-ports.rows.ts'
 import type { StoredRow } from './store-move.rules.ts'
+import type { CopiedTable } from './store-moves.rows.ts'
 
 /** The tables that a move leaves behind, each with the reason. All tables in `COLUMNS` are moved; any other does not compile without a reason. */
 export const NOT_MOVED: Readonly<Record<Exclude<keyof Tables, keyof typeof COLUMNS>, string>> = {

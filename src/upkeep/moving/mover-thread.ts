@@ -2,9 +2,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { movesOf } from '../../assembly/storage/store-address.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { serveVerbs } from '../../core/runtime/threads/thread.ts'
-import type { MoveSource, MoveTarget } from './move-ports.rows.ts'
 import { createStoreMove, type StoreMove } from './move-store.ts'
 import type { MoverData, MoverVerbs } from './mover.ts'
+import type { MoveSource, MoveTarget } from './store-moves.rows.ts'
 
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */
 if (parentPort === null) throw new Error('this file runs only as the mover thread')

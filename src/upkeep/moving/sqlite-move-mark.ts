@@ -1,8 +1,7 @@
 import type Database from 'better-sqlite3'
-import { LEFT_STORES } from './left-stores.rows.ts'
-import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from './move-mark.rows.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from './moved-tables.rows.ts'
 import { addLeftStore, type LeftStore, parseLeftStores } from './store-move.rules.ts'
+import { decodeMark, encodeMark, LEFT_STORES, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from './store-moves.rows.ts'
 
 /** Null: the store has no mark. */
 export function readMark(db: Database.Database): MoveMark | null {

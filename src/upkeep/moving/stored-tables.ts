@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
-import type { StoredTables } from './move-ports.rows.ts'
 import { columnsOf, keyOf, type MovedTable, movedTable, SETTING_OF_SEQUENCE } from './moved-tables.rows.ts'
 import type { Cell, StoredRow } from './store-move.rules.ts'
+import type { StoredTables } from './store-moves.rows.ts'
 
 export function createStoredTables(db: Database.Database): StoredTables {
   const prepare = createPreparer(db)

@@ -1,8 +1,7 @@
 import { staleRefused } from '../../core/domain/ingest/refused-pushes.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
 import type { Transactions } from '../../core/store/write-store.ts'
-import { addRefusal } from './refusals.rows.ts'
-import { listRefused, removeRefused, saveRefused } from './refused-pushes.rows.ts'
+import { addRefusal, listRefused, removeRefused, saveRefused } from './refusals.rows.ts'
 
 /** Stores the explanations and counts of refused pushes, so that they outlast a restart and every replica shows all of them. */
 export function createKeepRefusal(store: Transactions): Pick<WriteSide, 'keepRefusal' | 'saveRefused'> {

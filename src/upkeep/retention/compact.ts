@@ -8,8 +8,8 @@ import { makeFile } from '../../core/store/sqlite/permissions.ts'
 import { isThere } from '../../regular-file.ts'
 import { removeCopy } from '../backups/copy-store.ts'
 import { noteOverwritten } from '../erasure/clean-storage.ts'
-import { refuseMoved } from '../moving/move-mark.rows.ts'
 import { readMark } from '../moving/sqlite-move-mark.ts'
+import { refuseMoved } from '../moving/store-moves.rows.ts'
 import { refuseHalfRestored } from '../restore/swap-store.ts'
 
 export type Compacted =

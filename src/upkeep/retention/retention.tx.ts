@@ -16,10 +16,10 @@ import { recordOperatorEvent } from '../../core/flow/operator-events.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
 import { findCounted, pruneTallies } from '../../core/store/admin/tallies.ts'
 import { beginTrouble, endTrouble } from '../../core/store/admin/troubles.ts'
-import { listMarked } from '../../core/store/history/unused-contents.ts'
+import { listMarked } from '../../core/store/history/contents.ts'
 import { saveSetting } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
-import { pruneOperations, withAgedRows } from './remove-aged.rows.ts'
+import { pruneOperations, saveRetention, withAgedRows } from './remove-aged.rows.ts'
 import {
   advancePass,
   beginPass,
@@ -44,7 +44,6 @@ import {
   type StageOutcome,
   upToSize,
 } from './retention.rules.ts'
-import { saveRetention } from './retention-state.rows.ts'
 
 /*
  * The limits of a batch, which is one transaction. They are so small that a push waits only for milliseconds, even in a large store.

@@ -1,6 +1,6 @@
 import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts'
 import { hastenDelivery } from '../../store/delivery/next-deliveries.ts'
-import { skipDelivery, unskipDelivery } from '../../store/delivery/skips.ts'
+import { skipDelivery, unskipDelivery } from '../../store/delivery/settlements.ts'
 import type { Transactions } from '../../store/write-store.ts'
 import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'

@@ -1,5 +1,15 @@
 import { type Selectable, sql } from 'kysely'
-import { type FormerOrder, type KeptAction, type OperatorAction, SHOWN_AGAIN_MS } from '../../domain/admin/operator-action.ts'
+import {
+  type ActionPage,
+  type ActionQuery,
+  type FormerOrder,
+  type KeptAction,
+  LISTED_LENGTH_MAX,
+  type ListedTarget,
+  type OperatorAction,
+  SHOWN_AGAIN_MS,
+} from '../../domain/admin/operator-action.ts'
+import type { TimeCursor } from '../../domain/delivery/operator-event.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
@@ -71,7 +81,7 @@ export async function findFormerOrder(session: Session, form: string): Promise<F
   return { action: actionIn(row), fields: typeof fields === 'string' ? fields : null, shown }
 }
 
-export function actionIn(row: Selectable<Tables['operator_action']>): KeptAction {
+function actionIn(row: Selectable<Tables['operator_action']>): KeptAction {
   return {
     id: row.id,
     atMs: row.at_ms,
@@ -88,4 +98,112 @@ export async function pruneActions(session: Session, beforeMs: number, limit: nu
   const last = rows.at(-1)
   if (last !== undefined) await session.run(removeUpTo, { atMs: last.at_ms, id: last.id })
   return rows.length
+}
+
+/** The most actions about one thing that a page looks at, to find those of a name or of a kind. */
+const LOOKED_AT_MAX = 2000
+
+type Column = 'by_name' | 'action' | 'target_kind' | 'target'
+type Wanted = { readonly fromMs: number; readonly beforeMs: number; readonly beforeId: number; readonly limit: number } & Readonly<
+  Record<Column, string>
+>
+
+/**
+ * Selects by an index that begins with `columns` and ends with the time and the id. Comparing and ordering by all of its columns leaves the
+ * planner no other index, however common it believes a value to be.
+ */
+function listing(columns: readonly Column[]) {
+  const key = [...columns, 'at_ms', 'id'].map((column) => sql.ref(column))
+  // The indexes leave out long values, so they apply only to a statement that does, too.
+  const long = columns.filter((column) => column === 'by_name' || column === 'target')
+  return statement<Wanted>()((db, p) => {
+    const keyAt = (atMs: number, id: number) => sql.join([...columns.map((column) => p[column]), atMs, id])
+    const conditions = [
+      sql<boolean>`(${sql.join(key)}) < (${keyAt(p.beforeMs, p.beforeId)})`,
+      sql<boolean>`(${sql.join(key)}) >= (${keyAt(p.fromMs, 0)})`,
+      ...long.map((column) => sql<boolean>`length(${sql.ref(column)}) <= ${sql.lit(LISTED_LENGTH_MAX)}`),
+    ]
+    const all = db.selectFrom('operator_action').selectAll().limit(p.limit)
+    return key.reduce(
+      (query, column) => query.orderBy(column, 'desc'),
+      all.where((row) => row.and(conditions)),
+    )
+  })
+}
+
+const ofAll = listing([])
+const ofName = listing(['by_name'])
+const ofAction = listing(['action'])
+const ofNameAndAction = listing(['by_name', 'action'])
+const ofTarget = listing(['target_kind', 'target'])
+
+type Asked = Omit<ActionQuery, 'targets'>
+
+/** Lists actions, the newest first. */
+export async function listActions(session: Session, { targets = null, ...query }: ActionQuery): Promise<ActionPage> {
+  if (targets === null) return await listAny(session, query)
+  const pages = await Promise.all(targets.map((target) => listAbout(session, query, target)))
+  // What is older than the end of one of the pages is left to the next page.
+  const end = pages.flatMap(({ next }) => next ?? []).toSorted(newestFirst)[0] ?? null
+  const known = pages.flatMap(({ actions }) => actions).filter((action) => end === null || newestFirst(action, end) <= 0)
+  return pageOf(known.toSorted(newestFirst), query.limit, end)
+}
+
+async function listAny(session: Session, query: Asked): Promise<ActionPage> {
+  const { by = null, action = null, limit } = query
+  const [withName, any] = action === null ? [ofName, ofAll] : [ofNameAndAction, ofAction]
+  const rows = await session.all(by === null ? any : withName, wantedOf(query, { kind: '', id: '' }, limit))
+  return pageOf(rows.map(actionIn), limit, rows.length < limit ? null : cursorOf(rows.at(-1)))
+}
+
+async function listAbout(session: Session, query: Asked, target: ListedTarget): Promise<ActionPage> {
+  const { by = null, action = null, limit } = query
+  const most = by === null && action === null ? limit : LOOKED_AT_MAX
+  const rows = await session.all(ofTarget, wantedOf(query, target, most))
+  const found = rows.filter((row) => (by === null || row.by_name === by) && (action === null || row.action === action))
+  return pageOf(found.map(actionIn), limit, rows.length < most ? null : cursorOf(rows.at(-1)))
+}
+
+/** `next`: where the actions end; null: there are no more. */
+function pageOf(actions: readonly KeptAction[], limit: number, next: TimeCursor | null): ActionPage {
+  const last = actions.length > limit ? actions[limit - 1] : undefined
+  return { actions: actions.slice(0, limit), next: last === undefined ? next : { atMs: last.atMs, id: last.id } }
+}
+
+function wantedOf({ before, by = null, action = null, fromMs = null, toMs = null }: Asked, target: ListedTarget, limit: number): Wanted {
+  const end: TimeCursor = { atMs: toMs ?? Number.MAX_SAFE_INTEGER, id: 0 }
+  const { atMs, id } = before === null || newestFirst(before, end) < 0 ? end : before
+  const columns = { by_name: by ?? '', action: action ?? '', target_kind: target.kind, target: target.id }
+  return { ...columns, fromMs: fromMs ?? 0, beforeMs: atMs, beforeId: id, limit }
+}
+
+function newestFirst(one: TimeCursor, other: TimeCursor): number {
+  return other.atMs - one.atMs || other.id - one.id
+}
+
+function cursorOf(row: { readonly at_ms: number; readonly id: number } | undefined): TimeCursor | null {
+  return row === undefined ? null : { atMs: row.at_ms, id: row.id }
+}
+
+const knownParcels = statement<{ values: readonly string[] }>()((db, p, { oneOfTexts }) =>
+  db.selectFrom('identifier').select('value as id').where('value', 'in', oneOfTexts(p.values)),
+)
+const knownDeliveries = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('delivery').select('id').where('id', 'in', oneOf(p.ids)),
+)
+const knownPushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('inbox').select('id').where('id', 'in', oneOf(p.ids)),
+)
+
+/** Returns which of these parcels, deliveries and pushes exist. Leaves out things of other kinds. */
+export async function existingTargets(session: Session, targets: readonly ListedTarget[]): Promise<readonly ListedTarget[]> {
+  const idsOf = (of: string) => targets.flatMap(({ kind, id }) => (kind === of ? id : []))
+  const numbersOf = (of: string) => idsOf(of).flatMap((id) => (/^\d{1,15}$/.test(id) ? Number(id) : []))
+  const [parcels, deliveries, pushes] = await Promise.all([
+    session.all(knownParcels, { values: idsOf('parcel') }),
+    session.all(knownDeliveries, { ids: numbersOf('delivery') }),
+    session.all(knownPushes, { ids: numbersOf('push') }),
+  ])
+  const found = { parcel: parcels, delivery: deliveries, push: pushes }
+  return Object.entries(found).flatMap(([kind, rows]) => rows.map(({ id }) => ({ kind, id: String(id) })))
 }

@@ -1,10 +1,14 @@
+import type { Kysely } from 'kysely'
 import type {
+  FilteredCount,
   InspectedIdentifier,
   InspectedParcel,
   ListedParcel,
   ParcelCursor,
+  ParcelFilter,
   ParcelPage,
   ParcelQuery,
+  StoreCounts,
 } from '../../domain/admin/parcel-list.ts'
 import { isUnheardOf, type ParcelState } from '../../domain/history/parcel-state.ts'
 import { decodeParcel } from '../codec.ts'
@@ -12,6 +16,8 @@ import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
 import { viewParcel } from '../history/parcel-view.ts'
 import { findIdentifier, findParcels, loadIdentifiersOf, loadParcel } from '../history/parcels.ts'
+import { countQuarantined } from '../ingest/inbox.ts'
+import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 
 /** A page scans at most this many rows. Without the limit, a filter that matches few parcels would delay other reads. */
@@ -19,7 +25,7 @@ const LOOKED_AT_MAX = 2000
 /** Stopped parcels are listed in this order of their reasons. */
 const REASONS: readonly NonNullable<ParcelState['stopped']>[] = ['delivered', 'stale', 'unknown', 'unwatched']
 /** A character that sorts after every character of an identifier. */
-export const AFTER_ALL = '~'
+const AFTER_ALL = '~'
 
 const byNext = statement<{ atMs: number; parcelId: number; limit: number }>()((db, p) =>
   db
@@ -178,4 +184,110 @@ async function identifiersOf(
     refusedAtMs: row.refused_at_ms,
   })
   return new Map([...byParcel].map(([parcelId, named]) => [parcelId, named.map(decode)]))
+}
+
+/** Each reads at most `limit` rows of an index or of the table, and groups what it read by what filters compare. */
+const amongAll = statement<{ limit: number }>()((db, p) => grouped(db, seenIn(db).where('id', '>', 0).limit(p.limit)))
+const amongStopped = statement<{ reason: string; limit: number }>()((db, p) =>
+  grouped(db, seenIn(db).where('next_poll_at_ms', 'is', null).where('stopped', '=', p.reason).limit(p.limit)),
+)
+const amongNamed = statement<{ from: string; to: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom(
+          db
+            .selectFrom('identifier')
+            .select(['value', 'parcel_id'])
+            .where('value', '>=', p.from)
+            .where('value', '<', p.to)
+            .orderBy('value')
+            .limit(p.limit)
+            .as('named'),
+        )
+        .select((row) => ['parcel_id', row.fn.countAll<number>().as('looked')])
+        .groupBy('parcel_id')
+        .as('seen'),
+    )
+    .innerJoin('parcel', 'parcel.id', 'seen.parcel_id')
+    .select((row) => [
+      'parcel.latest_status',
+      'parcel.stopped',
+      row.fn.countAll<number>().as('parcels'),
+      row.fn.count<number>('parcel.next_poll_at_ms').as('polled'),
+      row.fn.sum<number>('seen.looked').as('looked'),
+    ])
+    .groupBy(['parcel.latest_status', 'parcel.stopped']),
+)
+
+function seenIn(db: Kysely<Tables>) {
+  return db.selectFrom('parcel').select(['latest_status', 'stopped', 'next_poll_at_ms']).orderBy('id', 'desc')
+}
+
+function grouped(db: Kysely<Tables>, seen: ReturnType<typeof seenIn>) {
+  return db
+    .selectFrom(seen.as('seen'))
+    .select((row) => [
+      'latest_status',
+      'stopped',
+      row.fn.countAll<number>().as('parcels'),
+      row.fn.count<number>('next_poll_at_ms').as('polled'),
+      row.fn.countAll<number>().as('looked'),
+    ])
+    .groupBy(['latest_status', 'stopped'])
+}
+
+/** Counts the parcels of a list. Reads at most `max` rows and one, whatever the filters match. */
+export async function countParcels(session: Session, { prefix, status, stopped }: ParcelFilter, max: number): Promise<FilteredCount> {
+  const limit = max + 1
+  const groups = await (prefix !== null
+    ? session.all(amongNamed, { from: prefix, to: prefix + AFTER_ALL, limit })
+    : stopped !== null
+      ? session.all(amongStopped, { reason: stopped, limit })
+      : session.all(amongAll, { limit }))
+  const listed = groups.map((group) => {
+    if (status !== null && group.latest_status !== status) return 0
+    if (stopped !== null) return group.stopped === stopped ? group.parcels - group.polled : 0
+    // Without a prefix, a list holds no parcel that was never watched.
+    return prefix === null && group.stopped === null ? group.polled : group.parcels
+  })
+  const looked = groups.reduce((sum, group) => sum + Number(group.looked), 0)
+  const count = listed.reduce((sum, parcels) => sum + parcels, 0)
+  return { count: Math.min(count, max), more: looked > max }
+}
+
+const allParcels = statement()((db) => db.selectFrom('parcel').select((row) => row.fn.countAll<number>().as('count')))
+const watched = statement()((db) =>
+  db
+    .selectFrom('parcel')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('next_poll_at_ms', 'is not', null),
+)
+const overdue = statement<{ nowMs: number }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('next_poll_at_ms', '<=', p.nowMs),
+)
+
+const unknown = statement<{ reason: string }>()((db, p) =>
+  db
+    .selectFrom('parcel')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('next_poll_at_ms', 'is', null)
+    .where('stopped', '=', p.reason),
+)
+
+export async function countStore(session: Session, nowMs: number): Promise<StoreCounts> {
+  const [all] = await session.all(allParcels, {})
+  const [polled] = await session.all(watched, {})
+  const [late] = await session.all(overdue, { nowMs })
+  const [stopped] = await session.all(unknown, { reason: 'unknown' })
+  return {
+    parcels: all?.count ?? 0,
+    watched: polled?.count ?? 0,
+    overdue: late?.count ?? 0,
+    unknown: stopped?.count ?? 0,
+    quarantined: await countQuarantined(session),
+  }
 }

@@ -1,12 +1,31 @@
-import { sql } from 'kysely'
-import type { FeedEvent } from '../../domain/delivery/feed-entry.ts'
+import { type Expression, type Selectable, sql } from 'kysely'
+import {
+  type FeedEntry,
+  type FeedEvent,
+  type FeedItem,
+  type FeedParcel,
+  type FeedSlice,
+  payloadOf,
+} from '../../domain/delivery/feed-entry.ts'
 import { noAudience } from '../../domain/history/audience.ts'
 import type { Renumbered } from '../../domain/history/sightings.ts'
-import { encodeAudience, encodeFeedKind, encodePayloadRef, encodeTellings } from '../codec.ts'
+import {
+  decodeAudience,
+  decodeFeedKind,
+  decodeJoined,
+  decodePayloadRef,
+  encodeAudience,
+  encodeFeedKind,
+  encodePayloadRef,
+  encodeTellings,
+} from '../codec.ts'
 import type { Session } from '../engine.ts'
+import type { Contents } from '../history/contents.ts'
+import { viewParcel } from '../history/parcel-view.ts'
+import { findParcel } from '../history/parcels.ts'
+import type { Tables } from '../schema.ts'
 import { loadNumber } from '../settings.ts'
 import { statement } from '../statement.ts'
-import { survivorOf } from './survivors.ts'
 
 /** The name of the stored setting that says up to which sequence the feed was pruned. */
 export const PRUNED_TO = 'feed-pruned-to'
@@ -103,4 +122,145 @@ export async function recordedAt(session: Session, sequence: number): Promise<nu
 
 export async function prunedTo(session: Session): Promise<number> {
   return await loadNumber(session, PRUNED_TO)
+}
+
+/** Makes an expression that finds the next join of a parcel into another. Kind 4 is a join. The 4 is a literal, so that a partial index applies. */
+function nextJoin(parcelId: Expression<number>, after: Expression<number>) {
+  return sql<number | null>`(
+    select following.sequence from feed as following
+    where following.kind = 4 and following.entry = ${parcelId} and following.sequence > ${after} order by following.sequence limit 1
+  )`
+}
+
+/**
+ * Makes an expression for the id of the parcel that now holds the history of `parcelId`, after any number of joins after `sequence`.
+ */
+export function survivorOf(parcelId: Expression<number>, sequence: Expression<number>) {
+  return sql<number>`(
+    with recursive holder (id, join_at) as (
+      select ${parcelId}, ${nextJoin(parcelId, sequence)}
+      union all
+      select joined.parcel_id, ${nextJoin(sql.ref('joined.parcel_id'), sql.ref('joined.sequence'))}
+      from holder inner join feed as joined on joined.sequence = holder.join_at
+    ) select id from holder where join_at is null
+  )`
+}
+
+/** Selects the events after a sequence, each with the parcel that holds its history now. */
+export const eventsAfter = statement<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('feed')
+    .selectAll()
+    .select((row) => survivorOf(row.ref('feed.parcel_id'), row.ref('feed.sequence')).as('holder'))
+    .where('sequence', '>', p.after)
+    .orderBy('sequence')
+    .limit(p.limit),
+)
+const auditOf = statement<{ sequences: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('audit').select(['sequence', 'detail']).where('sequence', 'in', oneOf(p.sequences)),
+)
+
+export interface FeedRequest {
+  readonly after: number
+  readonly limit: number
+}
+
+/**
+ * Reads the events after a sequence, with the current content of all their parcels. The caller adds the last sequence of the feed, because
+ * each engine stores it in its own way.
+ */
+export async function readFeed(session: Session, contents: Contents, request: FeedRequest): Promise<Omit<FeedSlice, 'last'>> {
+  const rows = await session.all(eventsAfter, request)
+  const holders = [...new Set(rows.map(({ holder }) => holder))]
+  const joins = rows.filter(({ kind }) => decodeFeedKind(kind) === 'join').map(({ sequence }) => sequence)
+  const [found, identifiers] = await Promise.all([
+    Promise.all(holders.map((parcelId) => feedParcel(session, contents, parcelId))),
+    joins.length === 0 ? new Map<number, readonly string[]>() : joinedIdentifiers(session, joins),
+  ])
+  const parcels = new Map(holders.map((parcelId, at) => [parcelId, found[at] ?? null]))
+  const items: FeedItem[] = []
+  for (const row of rows) {
+    const kind = decodeFeedKind(row.kind)
+    if (kind === 'retired' || kind === 'erased') {
+      items.push({ sequence: row.sequence, kind, parcelId: row.parcel_id })
+      continue
+    }
+    const parcel = parcels.get(row.holder) ?? null
+    // Leave out the event, because its parcel has been erased.
+    if (parcel === null) continue
+    const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))
+    const joined = kind === 'join' ? { parcelId: row.entry, identifiers: identifiers.get(row.sequence) ?? [] } : null
+    items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined })
+  }
+  return {
+    items,
+    next: rows.at(-1)?.sequence ?? request.after,
+    ended: rows.length < request.limit,
+    prunedTo: await prunedTo(session),
+  }
+}
+
+export async function feedParcel(session: Session, contents: Contents, parcelId: number): Promise<FeedParcel | null> {
+  if ((await findParcel(session, parcelId)) === null) return null
+  return { parcelId, ...(await viewParcel(session, contents, parcelId)) }
+}
+
+async function joinedIdentifiers(session: Session, sequences: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
+  const rows = await session.all(auditOf, { sequences })
+  return new Map(rows.map(({ sequence, detail }) => [sequence, decodeJoined(detail)]))
+}
+
+/** An event of the feed with its parcel. */
+export interface FeedRow {
+  readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience' | 'earlier_tellings'>
+  /** The parcel that holds the event's history now. Null: it was erased. */
+  readonly parcel: FeedParcel | null
+  /** Whether the bytes of the event's push are still kept. */
+  readonly hasBody: boolean
+}
+
+/** Makes the events to send to endpoints. Leaves out an event whose parcel or entry has been erased. */
+export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
+  return rows.flatMap(({ row, parcel, hasBody }) => {
+    const entry = parcel?.entries.find(({ members }) => members.some(({ sequence }) => sequence === row.entry))
+    if (row.payload_ref === null || parcel === null || entry === undefined) return []
+    const ref = decodePayloadRef(row.payload_ref)
+    return {
+      sequence: row.sequence,
+      parcelId: parcel.parcelId,
+      identifiers: parcel.identifiers,
+      entry,
+      payload: payloadOf(ref, { entry, parcel, hasBody }),
+      backfill: ref.kind === 'composed' ? ref.backfill : null,
+      earlierAudience: decodeAudience(row.earlier_audience, row.earlier_tellings),
+    }
+  })
+}
+
+/** Finds a delivery of an entry to an endpoint. An event that is no longer in the feed is known by the number of its sighting. */
+const sentTo = statement<{ endpointId: number; parcelId: number; sequences: readonly number[] }>()((db, p, { oneOf }) =>
+  db
+    .selectFrom('delivery')
+    .leftJoin('feed', 'feed.sequence', 'delivery.sequence')
+    .select('delivery.sequence')
+    .where('delivery.endpoint_id', '=', p.endpointId)
+    .where('delivery.parcel_id', '=', p.parcelId)
+    .where((row) => row.or([row('feed.entry', 'in', oneOf(p.sequences)), row('delivery.sequence', 'in', oneOf(p.sequences))]))
+    .limit(1),
+)
+
+/**
+ * Leaves out the events whose entry the endpoint was sent already. Several events may be about one entry if parcels were joined, because then
+ * each of the parcels may have reported it.
+ */
+export async function leaveOutSent(session: Session, endpointId: string, entries: readonly FeedEntry[]): Promise<readonly FeedEntry[]> {
+  const sent = await Promise.all(
+    entries.map(async ({ entry: { members }, parcelId, sequence }) => {
+      const sequences = members.map((member) => member.sequence)
+      // The first event about an entry has the number of its sighting.
+      if (sequences.length === 1 && sequences[0] === sequence) return false
+      return (await session.all(sentTo, { endpointId: Number(endpointId), parcelId, sequences })).length > 0
+    }),
+  )
+  return entries.filter((_, nth) => sent[nth] === false)
 }

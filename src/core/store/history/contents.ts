@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { type Content, decodeContent } from '../../domain/history/content.ts'
 import type { Session } from '../engine.ts'
@@ -67,4 +68,88 @@ export function createContents(session: Session): Contents {
       known.clear()
     },
   }
+}
+
+/** A text that no sighting used when it was marked. `isUsed`: a sighting uses the text again. */
+export interface UnusedText {
+  readonly id: number
+  readonly json: string
+  readonly isUsed: boolean
+}
+
+type Ids = { readonly ids: readonly number[] }
+
+/** Not `distinct`: to save a sort, the planner may read the whole index of contents. */
+const contentsOf = statement<Ids>()((db, p, { oneOf }) =>
+  db.selectFrom('sighting').select('content_id').where('parcel_id', 'in', oneOf(p.ids)),
+)
+const unusedAmong = statement<Ids>()((db, p, { rowsOf }) =>
+  db
+    .selectFrom(rowsOf(p.ids).as('one'))
+    .select('one.value as id')
+    .where((of) => of.not(of.exists(of.selectFrom('sighting').select('content_id').whereRef('sighting.content_id', '=', 'one.value')))),
+)
+const removeUnused = statement<Ids>()((db, p, { oneOf }) =>
+  db
+    .deleteFrom('content')
+    .where('id', 'in', oneOf(p.ids))
+    .where((of) => of.not(of.exists(of.selectFrom('sighting').select('content_id').whereRef('sighting.content_id', '=', 'content.id')))),
+)
+const markUnused = statement<Ids>()((db, p, { oneOf }) =>
+  db
+    .updateTable('content')
+    .set({ is_unused: 1 })
+    .where('id', 'in', oneOf(p.ids))
+    .where((of) => of.not(of.exists(of.selectFrom('sighting').select('content_id').whereRef('sighting.content_id', '=', 'content.id')))),
+)
+const unmark = statement<Ids>()((db, p, { oneOf }) => db.updateTable('content').set({ is_unused: 0 }).where('id', 'in', oneOf(p.ids)))
+const marked = statement<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('content')
+    .select(['id', 'json'])
+    .select((of) =>
+      of
+        .selectFrom('sighting')
+        .select('sighting.parcel_id')
+        .whereRef('sighting.content_id', '=', 'content.id')
+        .limit(sql.lit(1))
+        .as('used_by'),
+    )
+    .where('is_unused', '=', sql.lit(1))
+    .where('id', '>', p.after)
+    .orderBy('id')
+    .limit(p.limit),
+)
+
+/** Lists the ids of the contents that the sightings of these parcels use. */
+export async function contentsUsedBy(session: Session, parcelIds: readonly number[]): Promise<readonly number[]> {
+  return [...new Set((await session.all(contentsOf, { ids: parcelIds })).map((row) => row.content_id))]
+}
+
+/** Lists the contents among these that no sighting uses. */
+export async function listUnused(session: Session, ids: readonly number[]): Promise<readonly number[]> {
+  return (await session.all(unusedAmong, { ids })).map(({ id }) => id)
+}
+
+/** Deletes the contents among these that no sighting uses. */
+export function removeContents(session: Session, ids: readonly number[]): void {
+  if (ids.length > 0) session.enqueueWrite(removeUnused, { ids })
+}
+
+/** Marks the contents among these that no sighting uses. A retention pass deletes them if they are still unused then. */
+export function markContents(session: Session, ids: readonly number[]): void {
+  if (ids.length > 0) session.enqueueWrite(markUnused, { ids })
+}
+
+export function unmarkContents(session: Session, ids: readonly number[]): void {
+  if (ids.length > 0) session.enqueueWrite(unmark, { ids })
+}
+
+/** Lists marked contents in the order of their ids. `isUsed`: a sighting uses the content again. */
+export async function listMarked(
+  session: Session,
+  page: { readonly after: number; readonly limit: number },
+): Promise<readonly UnusedText[]> {
+  const rows = await session.all(marked, page)
+  return rows.map(({ id, json, used_by: usedBy }) => ({ id, json, isUsed: usedBy !== null }))
 }

@@ -1,14 +1,13 @@
 import type { JoinedParcel, ParcelJoin, ParcelState } from '../../domain/history/parcel-state.ts'
-import { encodeAudience, encodeTellings } from '../codec.ts'
+import { encodeAudience, encodeInstant, encodeTellings } from '../codec.ts'
 import { moveDeliveries } from '../delivery/deliveries.ts'
 import { listEndpointIds } from '../delivery/endpoints.ts'
 import { renumberEvents } from '../delivery/feed.ts'
 import type { Session } from '../engine.ts'
 import { moveInbox } from '../ingest/inbox.ts'
-import { encodeInstant } from '../instant-codec.ts'
 import { moveExpectedPushes } from '../polling/expected-pushes.ts'
+import { statement } from '../statement.ts'
 import { loadAnswersOf, moveAnswers } from './answers.ts'
-import { appendAudit } from './audit.ts'
 import type { Contents } from './contents.ts'
 import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
 import { moveSightings, saveSighting } from './sightings.ts'
@@ -84,4 +83,21 @@ const AUDIT_NAMES: Readonly<Record<string, string>> = { activatedAtMs: 'revivedA
 
 function auditNamesOf(state: ParcelState): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(state).map(([name, value]) => [AUDIT_NAMES[name] ?? name, value]))
+}
+
+const insertAudit = statement<{ sequence: number; atMs: number; kind: string; parcelId: number; detail: string }>()((db, p) =>
+  db.insertInto('audit').values({ sequence: p.sequence, at_ms: p.atMs, kind: p.kind, parcel_id: p.parcelId, detail: p.detail }),
+)
+
+interface AuditRecord {
+  readonly sequence: number
+  readonly atMs: number
+  readonly kind: 'join'
+  readonly parcelId: number
+  readonly detail: object
+}
+
+/** Records a join in the audit trail, with everything that is needed to undo it. */
+function appendAudit(session: Session, record: AuditRecord): void {
+  session.enqueueWrite(insertAudit, { ...record, detail: JSON.stringify(record.detail) })
 }

@@ -1,8 +1,14 @@
+import { sql } from 'kysely'
 import { deriveEntries, instantsTie, orderHistory } from '../../domain/history/history.ts'
 import { presentParcel } from '../../domain/history/kept-answers.ts'
-import type { AnswerSource } from '../../domain/history/pull-response.ts'
+import { isUnheardOf, type ParcelView } from '../../domain/history/parcel-state.ts'
+import { type AnswerSource, isLanguageMissing } from '../../domain/history/pull-response.ts'
+import type { KeptBody, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { Session } from '../engine.ts'
-import { loadAnswers } from './answers.ts'
+import { listPushes } from '../ingest/inbox.ts'
+import { loadLanguagesAsked } from '../settings.ts'
+import { statement } from '../statement.ts'
+import { loadAnswers, loadAnswersOf } from './answers.ts'
 import type { Contents } from './contents.ts'
 import { loadIdentifiers } from './parcels.ts'
 import { loadOrders, loadSightings } from './sightings.ts'
@@ -27,15 +33,92 @@ export interface Known {
 }
 
 /** Loads the facts from which an answer about a parcel is built. */
-export async function loadAnswerSource(
-  session: Session,
-  contents: Contents,
-  { parcelId, trackingIds, wasPolled }: Known,
-): Promise<AnswerSource> {
+async function loadAnswerSource(session: Session, contents: Contents, { parcelId, trackingIds, wasPolled }: Known): Promise<AnswerSource> {
   const entries = deriveEntries(await loadSightings(session, contents, parcelId, null))
   const ordered = orderHistory(
     entries,
     wasPolled && instantsTie(entries) ? ((await loadOrders(session, [parcelId])).get(parcelId) ?? []) : [],
   )
   return presentParcel(ordered, wasPolled ? await loadAnswers(session, parcelId) : [], trackingIds)
+}
+
+/** Loads what a batch needs and what both engines load in the same way: the answers, orders and bodies of parcels. */
+export async function loadParcelFacts(session: Session, needs: Needs): Promise<Pick<Loaded, 'answers' | 'orders' | 'bodies'>> {
+  const [answers, orders, bodies] = await Promise.all([
+    loadAnswersOf(session, needs.answers),
+    loadOrders(session, needs.orders),
+    Promise.all(needs.bodies.map(async (parcelId) => [parcelId, await loadBodies(session, parcelId)] as const)),
+  ])
+  return { answers, orders, bodies: new Map(bodies) }
+}
+
+const PUSHES_PER_READ = 100
+
+async function loadBodies(session: Session, parcelId: number): Promise<readonly KeptBody[]> {
+  const bodies: KeptBody[] = []
+  let after: Uint8Array | null = new Uint8Array()
+  while (after !== null) {
+    const kept: Awaited<ReturnType<typeof listPushes>> = await listPushes(session, { parcelId, after, limit: PUSHES_PER_READ })
+    for (const { inboxId, body } of kept) bodies.push({ inboxId, body })
+    after = kept.length < PUSHES_PER_READ ? null : (kept.at(-1)?.digest ?? null)
+  }
+  return bodies
+}
+
+/**
+ * Finds a parcel and what is needed to serve it, by any of its identifiers. It uses subqueries instead of joins: SQLite plans a join again
+ * each time a parameter is bound, and planning takes four times as long as running the query.
+ */
+const findHead = statement<{ identifier: string }>()((db, p, { joined, parcelVersion }) =>
+  db
+    .selectFrom('parcel')
+    .select((of) => [
+      'id',
+      'last_seen_at_ms',
+      'next_poll_at_ms',
+      'checked_at_ms',
+      'failures',
+      parcelVersion.as('version'),
+      of
+        .selectFrom('identifier')
+        .select((row) => joined(row.ref('identifier.value')).as('values'))
+        .whereRef('identifier.parcel_id', '=', 'parcel.id')
+        .where('identifier.is_tracking_id', '=', sql.lit(1))
+        .as('tracking_ids'),
+      of.exists(of.selectFrom('answer').select('language').whereRef('answer.parcel_id', '=', 'parcel.id')).as('was_polled'),
+      of.exists(of.selectFrom('language_asked').select('language').whereRef('language_asked.parcel_id', '=', 'parcel.id')).as('was_asked'),
+    ])
+    .where('id', '=', (of) => of.selectFrom('identifier').select('parcel_id').where('value', '=', p.identifier)),
+)
+
+/** Loads a parcel as apps see it, by any of its identifiers; null: no parcel has this identifier. */
+export async function findParcel(session: Session, contents: Contents, identifier: string): Promise<ParcelView | null> {
+  const [head] = await session.all(findHead, { identifier })
+  if (head === undefined) return null
+  const parcelId = head.id
+  const source = await loadAnswerSource(session, contents, {
+    parcelId,
+    // Identifiers never contain commas.
+    trackingIds: head.tracking_ids?.split(',') ?? [],
+    wasPolled: Boolean(head.was_polled),
+  })
+  return {
+    parcelId,
+    version: head.version,
+    ...source,
+    lastSeenAtMs: head.last_seen_at_ms,
+    watched: head.next_poll_at_ms !== null,
+    unknownToCarrier: isUnheardOf({ lastSeenAtMs: head.last_seen_at_ms, checkedAtMs: head.checked_at_ms, failures: head.failures }),
+    languagesAsked: head.was_asked ? await languagesAsked(session, parcelId, source.entries) : [],
+  }
+}
+
+/** Lists the languages that were fetched. Leaves out a language if an entry came after the fetch and has no text in that language. */
+async function languagesAsked(session: Session, parcelId: number, entries: ParcelView['entries']): Promise<readonly string[]> {
+  const asked = await loadLanguagesAsked(session, parcelId)
+  const stillAsked = asked.filter(({ language, sequence }) => {
+    const since = entries.filter((entry) => entry.sequence > sequence)
+    return !isLanguageMissing(since, language)
+  })
+  return stillAsked.map(({ language }) => language)
 }

@@ -1,8 +1,10 @@
+import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import { pollableNow } from '../../domain/identifiers.ts'
 import type { DueCursor, PollCandidate } from '../../domain/polling/poll.ts'
 import type { Session } from '../engine.ts'
+import { loadIdentifiersOf } from '../history/parcels.ts'
+import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
-import type { Leases } from './leases.ts'
 
 /** `after`: the last parcel of the page before. */
 export interface DuePage {
@@ -72,4 +74,117 @@ export async function findAskable(
     const pushedSince = (first.last_seen_at_ms ?? 0) > (first.checked_at_ms ?? 0)
     return [{ parcelId, identifiers, pushedSince, failedAtMs: first.failures === 0 ? null : first.checked_at_ms }]
   })
+}
+
+/** The parcels being polled, each with the time when its lease expires (epoch milliseconds). */
+export interface Leases {
+  take(parcelIds: readonly number[], untilMs: number): void
+  release(parcelId: number): void
+  /** Must be called when the clock was set back by `byMs`. Shortens all leases. */
+  putBack(byMs: number): void
+  /** Drops expired leases; returns the rest. */
+  held(nowMs: number): ReadonlyMap<number, number>
+}
+
+/** Leases of one transaction, for engines that run several transactions at once. */
+export interface TransactionLeases extends Leases {
+  /** Applies the releases. Call it once the transaction is durable. */
+  committed(): void
+  /** Releases what the transaction took. Call it after a rollback. */
+  rolledBack(): void
+}
+
+/**
+ * A lease takes effect at once, but a release takes effect only after the commit. Until the commit, other transactions read the old due time,
+ * and would poll the parcel again if it had no lease.
+ */
+export function createTransactionLeases(leases: Leases): TransactionLeases {
+  const taken: number[] = []
+  const atCommit: (() => void)[] = []
+  return {
+    take(parcelIds, untilMs) {
+      taken.push(...parcelIds)
+      leases.take(parcelIds, untilMs)
+    },
+    release: (parcelId) => void atCommit.push(() => leases.release(parcelId)),
+    putBack: (byMs) => void atCommit.push(() => leases.putBack(byMs)),
+    held: leases.held,
+    committed() {
+      for (const work of atCommit) work()
+    },
+    rolledBack() {
+      for (const parcelId of taken) leases.release(parcelId)
+    },
+  }
+}
+
+/**
+ * Keeps leases in memory, because only one process polls. With leases in the database, each poll would rewrite a row and its index entry
+ * twice, and the leases of a crashed process would delay polls.
+ */
+export function createLeases(): Leases {
+  const leases = new Map<number, number>()
+  return {
+    take(parcelIds, untilMs) {
+      for (const parcelId of parcelIds) leases.set(parcelId, untilMs)
+    },
+    release: (parcelId) => void leases.delete(parcelId),
+    putBack(byMs) {
+      for (const [parcelId, untilMs] of leases) leases.set(parcelId, untilMs - byMs)
+    },
+    held(nowMs) {
+      for (const [parcelId, untilMs] of leases) if (untilMs <= nowMs) leases.delete(parcelId)
+      return leases
+    },
+  }
+}
+
+/** So many parcels are looked at. Parcels whose polls fail are polled again sooner, so those with the latest next polls are rarely among them. */
+const LOOKED_AT = 512
+const FOUND_MAX = 64
+
+/** Those of these parcels whose last poll was answered. */
+const answeredOf = (db: Kysely<Tables>, parcels: SelectQueryBuilder<Tables, 'parcel', object>) =>
+  db
+    .selectFrom(parcels.select(['id', 'failures', 'checked_at_ms']).limit(sql.lit(LOOKED_AT)).as('looked'))
+    .select('id')
+    .where('failures', '=', 0)
+    .where('checked_at_ms', 'is not', null)
+    .limit(sql.lit(FOUND_MAX))
+
+const answered = statement()((db) =>
+  answeredOf(db, db.selectFrom('parcel').where('next_poll_at_ms', 'is not', null).orderBy('next_poll_at_ms', 'desc')),
+)
+
+const ended = statement<{ stopped: string }>()((db, p) =>
+  answeredOf(db, db.selectFrom('parcel').where('next_poll_at_ms', 'is', null).where('stopped', '=', p.stopped).orderBy('id', 'desc')),
+)
+
+/** Parcels of which an answer is kept, however their later polls ended. */
+const everAnswered = statement()((db) =>
+  db
+    .selectFrom('answer')
+    .select('parcel_id as id')
+    .distinct()
+    .where('parcel_id', '>', sql.lit(0))
+    .orderBy('parcel_id', 'desc')
+    .limit(sql.lit(FOUND_MAX)),
+)
+
+/**
+ * Lists some parcels whose last poll was answered, each by the identifier by which it is polled: watched parcels or, if there are none, parcels
+ * that are not polled any more. `orEver`: or else, parcels of which an answer is kept.
+ */
+export async function findAnsweredParcels(session: Session, { orEver } = { orEver: false }): Promise<readonly string[]> {
+  let found = await session.all(answered, {})
+  if (found.length === 0)
+    found = [...(await session.all(ended, { stopped: 'stale' })), ...(await session.all(ended, { stopped: 'delivered' }))]
+  if (found.length === 0 && orEver) found = await session.all(everAnswered, {})
+  // The carrier may answer only to the tracking number, which comes first.
+  const rows = await loadIdentifiersOf(
+    session,
+    found.map(({ id }) => id),
+  )
+  const usable = rows.filter((row) => row.refused_at_ms === null)
+  return [...new Map(usable.toReversed().map((row) => [row.parcel_id, row.value])).values()]
 }

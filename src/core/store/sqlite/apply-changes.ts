@@ -5,8 +5,8 @@ import { dropAnswers, saveAnswer } from '../history/answers.ts'
 import { joinParcels } from '../history/join.ts'
 import { saveSighting } from '../history/sightings.ts'
 import { countDuplicate, deleteInbox, insertPush, updateInboxState } from '../ingest/inbox.ts'
+import type { Leases } from '../polling/due-polls.ts'
 import { expectPush } from '../polling/expected-pushes.ts'
-import type { Leases } from '../polling/leases.ts'
 import type { BatchSource } from './load-needs.ts'
 
 interface ApplySource extends BatchSource {

@@ -1,7 +1,6 @@
 import type { FeedEntries, FeedEntriesRequest, FeedParcel } from '../../domain/delivery/feed-entry.ts'
 import { decodePayloadRef } from '../codec.ts'
-import { type FeedRow, feedEntriesOf, leaveOutSent } from '../delivery/feed-entries.ts'
-import { eventsAfter, feedParcel } from '../delivery/read-feed.ts'
+import { eventsAfter, type FeedRow, feedEntriesOf, feedParcel, leaveOutSent } from '../delivery/feed.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
 import { statement } from '../statement.ts'

@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
 import type { Session } from '../engine.ts'
-import { createEventValues, type EventValues } from '../history/event-values.ts'
-import { createParcelStatuses } from '../history/parcel-statuses.ts'
+import { createEventValues, createParcelStatuses, type EventValues } from '../history/event-values.ts'
 import {
   createParcel,
   findIdentifier,

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import type { ClaimRef, QueuedDelivery, Settled } from '../../../core/domain/delivery/dispatch-round.ts'
-import { cancelWaiting, hasEnded, isPlainlyAccepted, saveAttempted } from '../../../core/store/delivery/settlements.ts'
-import { endSkipped } from '../../../core/store/delivery/skips.ts'
+import { cancelWaiting, endSkipped, hasEnded, isPlainlyAccepted, saveAttempted } from '../../../core/store/delivery/settlements.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import { real } from '../history/provisional.ts'
 import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { ClaimRef } from '../../../core/domain/delivery/dispatch-round.ts'
-import { decodeSkipped, findSkipped } from '../../../core/store/delivery/skips.ts'
+import { decodeSkipped, findSkipped } from '../../../core/store/delivery/settlements.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `console/audit/action-lists.rows.ts`. They
+ * The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `store/admin/action-lists.ts`. They
  * leave out long names, because PostgreSQL refuses a row that is too long for an index.
  */
 const STEPS = `

@@ -1,4 +1,4 @@
-import type { WritersLock } from '../../../upkeep/moving/hold-off.rows.ts'
+import type { WritersLock } from '../../../upkeep/moving/store-moves.rows.ts'
 import { type MoveClient, openMoveClient } from './postgres-move-client.ts'
 
 const WAIT_MS_MAX = 1000

@@ -1,7 +1,6 @@
-import type { MoveSide } from '../../../upkeep/moving/move-mark.rows.ts'
-import type { MoveSource } from '../../../upkeep/moving/move-ports.rows.ts'
 import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable } from '../../../upkeep/moving/moved-tables.rows.ts'
 import type { Cell } from '../../../upkeep/moving/store-move.rules.ts'
+import type { MoveSide, MoveSource } from '../../../upkeep/moving/store-moves.rows.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 import { changesOf, dropChanges } from './postgres-move-mark.ts'
 

@@ -1,7 +1,6 @@
-import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../../../upkeep/moving/move-mark.rows.ts'
-import type { MoveTarget } from '../../../upkeep/moving/move-ports.rows.ts'
 import { columnsOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../../../upkeep/moving/moved-tables.rows.ts'
 import { MOVE_WAS_CANCELLED } from '../../../upkeep/moving/store-move.rules.ts'
+import { type MoveSide, type MoveTarget, refuseMoved, refuseShared, refuseTaken } from '../../../upkeep/moving/store-moves.rows.ts'
 import { takePoolerParameter } from '../pooler-parameter.ts'
 import { migratePostgres } from '../postgres-migrate.ts'
 import { nameDatabase, openPool } from '../postgres-pool.ts'

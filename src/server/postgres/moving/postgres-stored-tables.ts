@@ -1,7 +1,7 @@
 import type { SqlValue } from '../../../core/store/statement.ts'
-import type { StoredTables } from '../../../upkeep/moving/move-ports.rows.ts'
 import { columnsOf, keyOf, type MovedTable, movedTable } from '../../../upkeep/moving/moved-tables.rows.ts'
 import type { Cell, StoredRow } from '../../../upkeep/moving/store-move.rules.ts'
+import type { StoredTables } from '../../../upkeep/moving/store-moves.rows.ts'
 import { escapeNul } from '../nul-escape.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 

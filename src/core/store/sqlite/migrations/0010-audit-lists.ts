@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
-/** The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `console/audit/action-lists.rows.ts`. */
+/** The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `store/admin/action-lists.ts`. */
 const STEPS = [
   'create index operator_action_by_name on operator_action (by_name, at_ms, id) where length(by_name) <= 200',
   'create index operator_action_by_action on operator_action (action, at_ms, id)',
