@@ -1,5 +1,5 @@
-import { createModelSharing, type ModelSharingPorts } from '../core/flow/polling/model-sharing.ts'
-import type { PushHealthMonitor } from '../core/flow/polling/push-health-monitor.ts'
+import type { PushHealthMonitor } from '../core/flow/polling/poller-pass.ts'
+import { createModelSharing, type ModelSharingPorts } from '../core/flow/polling/shared-model.ts'
 import { startRepeating } from '../core/runtime/repeating.ts'
 import type { Delivery } from '../core/wiring/delivery/delivery.ts'
 import type { Polling } from '../core/wiring/polling.ts'

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { saveOperator } from '../console/events/operator-endpoint.tx.ts'
 import { createTellOperators } from '../console/events/tell-operators.tx.ts'
 import type { Config } from '../core/config/config.ts'
 import { deliveryRules } from '../core/config/delivery-rules.ts'
@@ -7,7 +8,9 @@ import type { RecordRules } from '../core/domain/history/recording.ts'
 import { type ClockWatch, createClockWatch, loadClockRecord } from '../core/flow/admin/clock-watch.ts'
 import { createReprocess, createReprocessBatches } from '../core/flow/admin/inbox/reprocess.tx.ts'
 import { createTokenKeys } from '../core/flow/admin/tokens/token-keys.tx.ts'
+import { createConfiguredEndpoints } from '../core/flow/delivery/configured-endpoints.tx.ts'
 import { createDispatchRound, type DispatchRoundOptions } from '../core/flow/delivery/dispatching/settle.tx.ts'
+import { createEditEndpoints } from '../core/flow/delivery/edit-endpoints.tx.ts'
 import { createReplayFeed } from '../core/flow/delivery/replay-feed.tx.ts'
 import { createRetryNow } from '../core/flow/delivery/retry-now.tx.ts'
 import { createRecord } from '../core/flow/history/record.tx.ts'
@@ -16,8 +19,7 @@ import { type CarrierModelKeeper, createCarrierModelKeeper } from '../core/flow/
 import { createClaimDuePolls, createClaimPoll } from '../core/flow/polling/claim-polls.tx.ts'
 import { type ModelCheckpoint, openModelCheckpoint } from '../core/flow/polling/model-checkpoint.ts'
 import { createModelVerbs } from '../core/flow/polling/model-verbs.ts'
-import { createNotePollOutcome } from '../core/flow/polling/note-poll-outcome.tx.ts'
-import { createReschedulePolls } from '../core/flow/polling/reschedule-polls.tx.ts'
+import { createNotePollOutcome, createReschedulePolls } from '../core/flow/polling/schedule-poll.tx.ts'
 import { createSettleMissedPushes } from '../core/flow/polling/settle-missed-pushes.tx.ts'
 import { createWatchParcels } from '../core/flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../core/flow/ports.ts'
@@ -157,6 +159,8 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       tombstoneKey = key
     },
     ...createDispatchRound(store, deliverRules, clock),
+    ...createConfiguredEndpoints(store, saveOperator),
+    ...createEditEndpoints(store),
     ...adjusting,
     ...createModelVerbs(
       { ...parts, currentModel, reschedulePolls: createReschedulePolls(ports, recordRules) },

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { beginDuties } from '../../src/assembly/duties.ts'
 import { createClosing } from '../../src/core/wiring/closing.ts'
-import type { ReplicaChangeListener } from '../../src/server/replicas/replica-changes.ts'
+import type { ReplicaChangeListener } from '../../src/server/replicas/membership.ts'
 import { createLogBook } from '../support/runner/log-book.ts'
 
 /** Runs the duties of a replica, and lets the test report changes of other replicas. */

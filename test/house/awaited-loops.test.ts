@@ -12,22 +12,22 @@ const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 const EXCEPTED: Readonly<Record<string, string>> = {
   'core/flow/history/record.tx.ts: orQuarantined': 'observations of a batch that could not be recorded, each in a transaction of its own',
   'core/flow/history/record.tx.ts: loadNeeds': 'rounds, at most NEEDS_MAX; each loads everything that the batch still lacks',
-  'core/flow/history/load-batch.tx.ts: tx.loadNeeds': 'groups of parcels to be joined; each group fills at most one parcel',
+  'core/flow/history/record.tx.ts: tx.loadNeeds': 'groups of parcels to be joined; each group fills at most one parcel',
   'core/flow/polling/claim-polls.tx.ts: ports.store.transaction':
     'transactions: each turn has a new one, and holds no lock of the one before',
-  'core/flow/polling/reschedule-polls.tx.ts: ports.store.transaction': 'transactions: each turn has a new one',
+  'core/flow/polling/schedule-poll.tx.ts: ports.store.transaction': 'transactions: each turn has a new one',
   'core/flow/polling/claim-polls.tx.ts: look': 'pages of parcels, at most LOOKS_MAX',
   'core/flow/polling/watch-parcels.tx.ts: tx.saveEndpoint': 'endpoints, and only after the clock was put back',
-  'core/flow/delivery/unnamed-endpoints.tx.ts: tx.removeEndpoint': 'endpoints that the config has not named for long, each once',
-  'core/flow/delivery/unnamed-endpoints.tx.ts: tx.saveEndpoint': 'endpoints that the config no longer names, each once',
-  'core/flow/delivery/unnamed-endpoints.tx.ts: recordEvent': 'the same endpoints',
+  'core/flow/delivery/configured-endpoints.tx.ts: tx.removeEndpoint': 'endpoints that the config has not named for long, each once',
+  'core/flow/delivery/configured-endpoints.tx.ts: tx.saveEndpoint': 'endpoints that the config no longer names, each once',
+  'core/flow/delivery/configured-endpoints.tx.ts: recordEvent': 'the same endpoints',
   'core/store/delivery/endpoint-backlogs.ts: countBacklog':
     'endpoints with a hundred waiting or dead deliveries, counted in parts for a page or a scrape',
   'console/events/tell-operators.tx.ts: recordOperatorEvent': 'events; the list of endpoints is read once for all events',
   'console/events/tell-operators.tx.ts: saveTrouble': 'reasons of quarantine, of which there are few',
   'console/events/tell-operators.tx.ts: endTrouble': 'the same reasons',
   'core/flow/delivery/dispatching/claim-deliveries.tx.ts: findProbe': 'searches for a probe, at most three, until one is found',
-  'core/flow/delivery/dispatching/settle.tx.ts: saveConfigured': 'endpoints of the config, at a start and a reload',
+  'core/flow/delivery/configured-endpoints.tx.ts: saveConfigured': 'endpoints of the config, at a start and a reload',
   'core/flow/delivery/dispatching/settle.tx.ts: healthOf':
     'attempts; an attempt reads only if a probe of its endpoint may be due, which is rare',
   'core/flow/delivery/dispatching/settle.tx.ts: tx.saveEndpoint': 'endpoints that an attempt has disabled or given other keys',

@@ -7,7 +7,7 @@ import { openFilesLimit } from '../../upkeep/check/config-probes.ts'
 import { judgeAtRestKeys } from '../../upkeep/check/store-probes.ts'
 import { readStorageState } from '../../upkeep/erasure/clean-storage.ts'
 import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
-import { type ConcernsPorts, createConcerns } from '../overview/concerns.ts'
+import { type ConcernsPorts, createConcerns } from '../overview/overview.ts'
 import { localConcerns } from '../problems/concern.ts'
 
 type Parts = Pick<Relay, 'reads' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'certificates' | 'isQuiet'>

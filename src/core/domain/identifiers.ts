@@ -1,3 +1,5 @@
+import { AppError } from './errors.ts'
+
 const FORM = /^[A-Z0-9]{4,40}$/
 /** A text with more characters is refused unread. */
 const TEXT_LENGTH_MAX = 200
@@ -93,3 +95,10 @@ function isHeardSince(refusedAtMs: number | null, heardAtMs: number | null): boo
 
 /** How many identifiers one push may have (DOMAIN 5.3). */
 export const TRACKING_IDS_MAX = 100
+
+/** Parses an identifier from the text of a path. Throws `bad_tracking_number`. */
+export function readIdentifier(text: string): string {
+  const identifier = parseIdentifier(text)
+  if (identifier === null) throw new AppError('bad_tracking_number', describeBadIdentifier(text))
+  return identifier
+}

@@ -1,6 +1,25 @@
 import type { FlightEnd } from '../domain/polling/carrier-answer.ts'
 import type { SharedFlights } from '../store/polling/shared-carrier.ts'
 
+/** Runs at most one job for each key at a time. Callers that come while it runs get its outcome, even if it fails. */
+interface SingleFlight<Value> {
+  (key: string, start: () => Promise<Value>): Promise<Value>
+  /** Returns the job that is running for a key; undefined: no job is running. */
+  underWay(key: string): Promise<Value> | undefined
+}
+
+export function createSingleFlight<Value>(): SingleFlight<Value> {
+  const flying = new Map<string, Promise<Value>>()
+  const run = (key: string, start: () => Promise<Value>) => {
+    const running = flying.get(key)
+    if (running !== undefined) return running
+    const flight = start().finally(() => flying.delete(key))
+    flying.set(key, flight)
+    return flight
+  }
+  return Object.assign(run, { underWay: (key: string) => flying.get(key) })
+}
+
 /** If the replica that runs a job is killed, another replica takes the job over after at most this long. */
 const LEASE_MS = 5000
 const RENEW_MS = LEASE_MS / 3

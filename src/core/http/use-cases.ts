@@ -1,5 +1,4 @@
-import type { EnableOperator } from '../../console/events/enable-operator.ts'
-import type { TestOperator } from '../../console/events/test-operator.ts'
+import type { EnableOperator, TestOperator } from '../../console/events/operator-endpoint.ts'
 import type { OperationQueries } from '../../console/overview/operation-queries.ts'
 import type { Overview } from '../../console/overview/overview.ts'
 import type { ManageBackups } from '../../upkeep/backups/manage-backups.ts'

@@ -14,10 +14,9 @@ import { VERSION } from '../../package-files.ts'
 import type { LostCommits } from '../postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../postgres/server-watch.ts'
-import { type Duties, joinReplicas, type Membership } from './membership.ts'
-import { nameReplica, removePredecessors } from './remove-predecessors.ts'
-import { createReplicaChanges, type ReplicaChangeListener } from './replica-changes.ts'
+import { createReplicaChanges, type Duties, joinReplicas, type Membership, type ReplicaChangeListener } from './membership.ts'
 import type { ReplicaConfig, TimeSample } from './replica-table.rows.ts'
+import { nameReplica, removePredecessors } from './tidy-replicas.ts'
 
 /** A replica that was not seen for this long is declared dead. */
 const TTL_MS = 5000

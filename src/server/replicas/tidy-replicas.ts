@@ -1,6 +1,7 @@
 import type { Replica } from '../../core/domain/admin/replica.ts'
 import type { Relay } from '../../core/flow/relay.ts'
 import type { Membership } from './membership.ts'
+import type { ReplicaTable } from './replica-table.rows.ts'
 
 export interface TidyReplicasPorts extends Pick<Relay, 'log'> {
   readonly replicas: Pick<Membership, 'holds' | 'id'> & { list(): Promise<readonly Pick<Replica, 'name' | 'configFingerprint'>[]> }
@@ -36,4 +37,34 @@ export function createTidyReplicas({ replicas, delivery, clearMoves, log }: Tidy
   }
   return () =>
     tidy().catch((err: unknown) => log.warn({ err }, 'cannot look at the other replicas; the relay tries again when one changes'))
+}
+
+interface ReplicaProcess {
+  readonly host: string
+  readonly pid: number
+}
+
+interface RemovePredecessorsPorts extends Pick<Relay, 'clock'> {
+  readonly table: Pick<ReplicaTable, 'list' | 'remove'>
+  /** Whether a process of this machine runs. */
+  readonly isRunning: (pid: number) => boolean
+}
+
+/** Returns the name under which other replicas and operators see a replica. */
+export function nameReplica({ host, pid }: ReplicaProcess): string {
+  return `${host}/${pid}`
+}
+
+/**
+ * Removes replicas of this machine whose process is gone. So a relay that starts again after a kill does not wait until the lease of the
+ * killed process runs out. If another machine has the same name, its replica is removed by mistake, and joins again within a second.
+ */
+export async function removePredecessors({ table, clock, isRunning }: RemovePredecessorsPorts, self: ReplicaProcess): Promise<void> {
+  const beganMs = clock.now() - clock.monotonic()
+  for (const { id, name, startedAtMs } of await table.list()) {
+    const [host, pid] = name.split('/')
+    if (host !== self.host || pid === undefined) continue
+    // In a container the killed process may have had the same id as this one. Then only the time of the start tells them apart.
+    if (Number(pid) === self.pid ? startedAtMs < beganMs : !isRunning(Number(pid))) await table.remove(id)
+  }
 }

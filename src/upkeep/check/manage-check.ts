@@ -1,5 +1,5 @@
 import { describeFailure } from '../../core/domain/system-reason.ts'
-import { createSingleFlight } from '../../core/flow/single-flight.ts'
+import { createSingleFlight } from '../../core/flow/shared-flight.ts'
 import { type CheckLine, type CheckName, failed, inOrder, type Verdict } from './check.rules.ts'
 
 /** One part of the check. If `look` rejects, the part has failed, and its line shows the message of the error. */

@@ -2,8 +2,8 @@ import type { Actor, OperatorAction } from '../../core/domain/admin/operator-act
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../core/domain/admin/watch-list.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
+import { readIdentifier } from '../../core/domain/identifiers.ts'
 import type { WatchListError } from '../../core/flow/admin/parcels/import-watches.ts'
-import { readIdentifier } from '../../core/flow/read-identifier.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
 import type { ErasedParcels } from './erase-parcels.rows.ts'
 import {

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createFailureLog } from '../../core/flow/failure-log.ts'
+import { createFailureLog } from '../../core/flow/log-digest.ts'
 import type { Log } from '../../core/flow/ports.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { isServerAway } from '../../server/postgres/postgres-failure.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type ConcernsPorts, createConcerns } from '../../../src/console/overview/concerns.ts'
+import { type ConcernsPorts, createConcerns } from '../../../src/console/overview/overview.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
 const HOUR_MS = 3_600_000

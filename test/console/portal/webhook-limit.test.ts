@@ -3,7 +3,7 @@ import { presentEndpoint } from '../../../src/console/cli/endpoints/present-endp
 import { charactersOf } from '../../../src/console/portal/html.ts'
 import { limitText } from '../../../src/console/portal/webhooks/webhook-list.page.ts'
 import { newHealth } from '../../../src/core/domain/delivery/endpoint-health.ts'
-import { viewEndpoint } from '../../../src/core/flow/delivery/endpoint-view.ts'
+import { viewEndpoint } from '../../../src/core/flow/delivery/endpoint-queries.ts'
 import type { InspectedEndpointAnswer } from '../../../src/core/http/delivery/endpoints.routes.ts'
 import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { NOON } from '../../support/runner/constants.ts'

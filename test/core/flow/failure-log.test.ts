@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createFailureLog } from '../../../src/core/flow/failure-log.ts'
+import { createFailureLog } from '../../../src/core/flow/log-digest.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
 test('repeated failures of one kind are logged once in ten seconds', () => {

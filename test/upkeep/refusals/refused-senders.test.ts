@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createRefusedSenders } from '../../../src/upkeep/refusals/refused-senders.ts'
+import { createRefusedSenders } from '../../../src/upkeep/refusals/refused-pushes.ts'
 
 function open() {
   let nowMs = 0

@@ -1,6 +1,5 @@
 import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
-import type { FilterWarning } from '../../../core/flow/delivery/filter-warnings.ts'
-import type { KeyedEndpoint } from '../../../core/flow/delivery/manage-endpoints.ts'
+import type { FilterWarning, KeyedEndpoint } from '../../../core/flow/delivery/manage-endpoints.ts'
 import { buttonLink, link } from '../addresses.ts'
 import { html, type Markup } from '../html.ts'
 import { renderPage } from '../layout.ts'

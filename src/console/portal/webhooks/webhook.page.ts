@@ -6,7 +6,7 @@ import { FILTERS, ofEach, SETTINGS, type Setting, type SettingValue } from '../.
 import { conditionOf, type EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
 import { digest } from '../../../core/domain/digest.ts'
 import { receivedText } from '../../../core/domain/text.ts'
-import type { EndpointView, InspectedEndpoint, NextProbe } from '../../../core/flow/delivery/endpoint-view.ts'
+import type { EndpointView, InspectedEndpoint, NextProbe } from '../../../core/flow/delivery/endpoint-queries.ts'
 import { answerWord, extentOf, failureSentence, wordFailure } from '../../problems/failure-words.ts'
 import { isInTrouble } from '../../problems/verdict.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'

@@ -1,6 +1,5 @@
 import type { Part } from '../relay.ts'
-import type { FeedPage, PageRequest } from './feed-page.ts'
-import type { FeedTail } from './feed-tail.ts'
+import type { FeedPage, FeedTail, PageRequest } from './feed-tail.ts'
 import type { FeedSignal } from './ports.ts'
 
 export interface FollowFeedPorts extends Part<'clock', 'monotonic'> {

@@ -1,24 +1,36 @@
 import { type ActionName, type Actor, isShownKey, type OperatorAction, shownKey, shownTest } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { encodeTestEvent } from '../../domain/delivery/delivery-request.ts'
-import type { Endpoint, EndpointChange } from '../../domain/delivery/endpoint.ts'
+import type { Endpoint, EndpointChange, EndpointFilters } from '../../domain/delivery/endpoint.ts'
 import { FIXED_HEADERS_MAX, sealedTexts } from '../../domain/delivery/endpoint-keys.ts'
-import { parseEndpointChange, parseKeyRotation, parseNewEndpoint } from '../../domain/delivery/endpoint-settings.ts'
+import {
+  FILTERS,
+  ofEach,
+  parseEndpointChange,
+  parseKeyRotation,
+  parseNewEndpoint,
+  type Setting,
+} from '../../domain/delivery/endpoint-settings.ts'
 import type { EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
+import { nearestName } from '../../domain/near-name.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 import type { Vault } from '../ports.ts'
 import type { Relay, Writes } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'
 import { checkHeaders, checkStandardKey, checkStandardKeys, checkUrl, type EndpointRules, sealHeaders } from './check-endpoint.ts'
-import type { RouteOf, SignerOf } from './dispatching/send-delivery.ts'
-import { createEndpointQueries, type EndpointLists, type EndpointQueriesPorts, unknownEndpoint } from './endpoint-queries.ts'
-import { type EndpointView, viewEndpoint } from './endpoint-view.ts'
-import { createFilterWarnings, type FilterWarning } from './filter-warnings.ts'
+import { type RouteOf, recordTest, type SignerOf, sendTest } from './dispatching/send-delivery.ts'
+import { explainStart } from './edit-endpoints.tx.ts'
+import {
+  createEndpointQueries,
+  type EndpointLists,
+  type EndpointQueriesPorts,
+  type EndpointView,
+  unknownEndpoint,
+  viewEndpoint,
+} from './endpoint-queries.ts'
 import type { DeliverySender } from './ports.ts'
-import { recordTest, sendTest } from './send-test.ts'
-import { explainStart } from './start-position.tx.ts'
 
 export interface ManageEndpointsPorts
   extends EndpointRules,
@@ -208,4 +220,52 @@ function refuse(edit: Exclude<EndpointEdit, { kind: 'done' }>): never {
 
 function explainDamaged(id: string): string {
   return `An endpoint whose row in the store is damaged has this name. Choose another name; or remove it, which cancels what waits for it: "parcel-relay endpoints remove ${id} --yes" (DELETE /relay/endpoints/{id}); or define an endpoint of this name in the config and reload, which takes over what waits.`
+}
+
+/** If events have had more different values than this, the carrier seems to invent values all the time. Then an unknown value is no mistake. */
+const VALUES_MAX = 500
+
+/** A setting that is valid but probably a mistake. */
+export interface FilterWarning {
+  readonly filter: string
+  /** A clause without a full stop. */
+  readonly message: string
+}
+
+/**
+ * Warns about each value of a filter that no event has had so far, and names the most similar known value. Such a filter is accepted,
+ * because the carrier may use any value. But an unknown value is probably a typing error, and the endpoint would then get nothing.
+ */
+export function createFilterWarnings(
+  reads: Pick<ReadSide, 'listStatuses' | 'listEventValues'>,
+): (filters: EndpointFilters) => Promise<readonly FilterWarning[]> {
+  return async (filters) => {
+    const wanted = new Map<string, unknown>(Object.entries(filters).filter(([, values]) => Array.isArray(values)))
+    if (wanted.size === 0) return []
+    const statuses = (await reads.listStatuses()).map((value) => ({ member: 'status', value }))
+    const seen = Map.groupBy([...statuses, ...(await reads.listEventValues())], ({ member }) => member)
+    const warnings = ofEach(FILTERS, (row, name) => warningsAbout(row, name, wanted.get(name), seen.get(name)))
+    return Object.values(warnings).flat()
+  }
+}
+
+export function describeWarning({ filter, message }: FilterWarning): string {
+  return `filters.${filter}: ${message}`
+}
+
+function warningsAbout(
+  row: Setting,
+  filter: string,
+  wanted: unknown,
+  seen: readonly { readonly value: string }[] = [],
+): readonly FilterWarning[] {
+  if (row.kind !== 'values' || !Array.isArray(wanted)) return []
+  const known = [...new Set([...row.known, ...seen.map(({ value }) => value)])]
+  if (known.length === 0 || known.length > VALUES_MAX) return []
+  return wanted.map(String).flatMap((value) => {
+    if (known.includes(value)) return []
+    const near = nearestName(value, known)
+    const unseen = `no ${filter === 'status' ? 'parcel' : 'event'} has had the ${row.label.toLowerCase()}`
+    return [{ filter, message: `${unseen} "${value}" so far${near === null ? '' : `; did you mean ${near}?`}` }]
+  })
 }

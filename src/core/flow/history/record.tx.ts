@@ -1,15 +1,23 @@
+import { continueJoins, firstNeeds, joinNeeds, namesOf, startJoins } from '../../domain/history/batch-needs.ts'
 import type { ChangeSet, Recorded } from '../../domain/history/change-set.ts'
 import { decide } from '../../domain/history/decide.ts'
-import { type BatchReport, type Incoming, type RecordOutcome, type RecordRules, recordBatch } from '../../domain/history/recording.ts'
-import type { Snapshot } from '../../domain/history/snapshot.ts'
+import type { Tombstone } from '../../domain/history/erased.ts'
+import {
+  type BatchReport,
+  type Incoming,
+  type RecordBatch,
+  type RecordOutcome,
+  type RecordRules,
+  recordBatch,
+} from '../../domain/history/recording.ts'
+import { addLoaded, type BatchNeeds, type Snapshot, type StoredSnapshot, startSnapshot } from '../../domain/history/snapshot.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
 import { countQuarantine } from '../../store/admin/troubles.ts'
 import type { Transactions, WriteStore, WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
-import { addTombstones } from '../tombstones.tx.ts'
-import { loadBatch, loadNeeds } from './load-batch.tx.ts'
+import { addTombstones, findTombstones } from '../tombstones.tx.ts'
 
 export interface RecordPorts extends Part<'log', 'error'> {
   readonly store: Transactions & Pick<WriteStore, 'isStorageFailure'>
@@ -145,4 +153,32 @@ function refused(incoming: Incoming, record: (one: Incoming) => Promise<Done>): 
 /** Returns a push that will be quarantined, because it could not be recorded. */
 export function failedPush<Push extends IncomingPush>(push: Push): Push {
   return { ...push, reading: { ok: false, reason: 'failed' } }
+}
+
+/**
+ * Loads what a batch is likely to need: the identifiers that it names, then their parcels, then the parcels to be joined. `key`: the key of
+ * the tombstones; null: nothing was ever erased.
+ */
+export async function loadBatch(tx: WriteTx, batch: RecordBatch, key: Uint8Array | null): Promise<StoredSnapshot> {
+  const names = namesOf(batch.observations)
+  // Read the tombstones after the identifiers are locked, so that a parcel that is being erased is found as a parcel or by its tombstones.
+  const [start, tombstones] = await Promise.all([
+    tx.beginBatch(names, batch.observations.length),
+    key === null ? new Map<string, Tombstone>() : findTombstones(tx, key, names),
+  ])
+  const snapshot = startSnapshot({ ...start, tombstones })
+  return await loadNeeds(tx, snapshot, firstNeeds(batch, snapshot))
+}
+
+/** Adds what a batch needs to its snapshot. */
+async function loadNeeds(tx: WriteTx, snapshot: StoredSnapshot, needs: BatchNeeds): Promise<StoredSnapshot> {
+  let loaded = addLoaded(snapshot, await tx.loadNeeds(needs))
+  let joins = startJoins(needs.joins, loaded)
+  while (joins.length > 0) {
+    loaded = addLoaded(loaded, await tx.loadNeeds(joinNeeds(joins, loaded)))
+    const after = continueJoins(joins, loaded)
+    joins = after.joins
+    loaded = after.snapshot
+  }
+  return loaded
 }

@@ -4,11 +4,20 @@ import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 import type { Part } from '../relay.ts'
-import { type SpentUntil, spentNote } from '../spent-note.ts'
 import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, type ParsedQuestion, parseQuestion, presentServed, type Question, type Served } from './answer.ts'
-import { type Asked, createFetchKnown, createFetchUnknown, type FetchOnMissOptions, type FetchOnMissPorts } from './fetch-on-miss.ts'
-import { createFetchOnce, type FetchOnce, type FetchOncePorts } from './fetch-once.ts'
+import {
+  type Asked,
+  createFetchKnown,
+  createFetchOnce,
+  createFetchUnknown,
+  type FetchOnce,
+  type FetchOncePorts,
+  type FetchOnMissOptions,
+  type FetchOnMissPorts,
+  type SpentUntil,
+  spentNote,
+} from './fetch-on-miss.ts'
 import type { AnswerCache, CachedAnswer } from './ports.ts'
 
 export interface ServePorts extends FetchOncePorts, FetchOnMissPorts, Part<'meter', 'served'> {

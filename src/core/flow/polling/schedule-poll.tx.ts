@@ -1,9 +1,15 @@
+import { deriveEntries, type Entry, lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
+import { isLanguageMissing } from '../../domain/history/pull-response.ts'
+import type { RecordRules } from '../../domain/history/recording.ts'
+import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { CadenceModel, CadencePolicy } from '../../domain/polling/cadence.ts'
-import { scheduleNextPoll } from '../../domain/polling/poll.ts'
+import { type DueCursor, type LanguageAsked, type PollFailure, scheduleNextPoll } from '../../domain/polling/poll.ts'
 import type { Session } from '../../store/engine.ts'
-import { pollableFrom } from '../../store/history/parcels.ts'
+import { markRefused, pollableFrom } from '../../store/history/parcels.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
+import type { WriteSide } from '../write-side.ts'
 
 export interface SchedulePorts extends Part<'clock', 'now'> {
   /** Returns the current model, by which next polls are scheduled. */
@@ -11,7 +17,7 @@ export interface SchedulePorts extends Part<'clock', 'now'> {
 }
 
 /** Schedules the next poll of a parcel. */
-export async function schedulePoll(
+async function schedulePoll(
   tx: Session,
   parcel: ParcelState,
   ports: SchedulePorts,
@@ -34,4 +40,104 @@ export async function schedulePolls(
   const fromMs = await pollableFrom(tx, unknown)
   const model = ports.model()
   return parcels.map((parcel) => scheduleNextPoll(parcel, fromMs.get(parcel.parcelId) ?? null, model, cadence, nowMs))
+}
+
+type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
+
+/** Saves what polls have shown besides observations (DOMAIN 6). */
+export function createNotePollOutcome(ports: SchedulePorts & { readonly store: Transactions }, options: RecordRules): PollOutcomeVerbs {
+  const { store, clock } = ports
+  return {
+    notePollFailure: (failure) =>
+      store.transaction(
+        async (tx) => {
+          tx.releasePoll(failure.parcelId)
+          const parcel = await tx.findParcel(failure.parcelId)
+          // The parcel was joined to another parcel or deleted during the poll.
+          if (parcel === null) return
+          const wasAsked = failure.kind !== 'not_asked'
+          if (!wasAsked && failure.retryAfterMs === undefined) return
+          const next = wasAsked ? await schedulePoll(tx, afterFailure(parcel, failure), ports, options) : parcel
+          const notBeforeMs = failure.atMs + (failure.retryAfterMs ?? 0)
+          tx.saveParcel(next.nextPollAtMs === null ? next : { ...next, nextPollAtMs: Math.max(next.nextPollAtMs, notBeforeMs) })
+        },
+        { ofRole: 'any' },
+      ),
+
+    noteNotPollable: (identifier) =>
+      store.transaction(async (tx) => {
+        const [known] = await tx.findIdentifiers([identifier])
+        // If the parcel has no entries, keep polling the identifier, because the carrier may not know a new parcel yet.
+        if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
+        await markRefused(tx, identifier, clock.now())
+      }),
+
+    noteLanguageAsked: (asked) =>
+      store.transaction(async (tx) => {
+        // This also locks the parcel. Otherwise an entry that is added meanwhile would count as asked for in this language.
+        if ((await tx.findParcel(asked.parcelId)) === null) return
+        const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
+        const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
+        const upTo = missed.length === 0 ? lastSequenceOf(entries) : Math.min(...missed) - 1
+        await tx.markLanguageAsked(asked.parcelId, asked.language, upTo)
+      }),
+  }
+}
+
+function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
+  // Set even a time before the last check, because the clock may have been put back since then.
+  const checked = { ...parcel, checkedAtMs: atMs, nextPollAtMs: null }
+  if (kind !== 'unknown') return { ...checked, failures: parcel.failures + 1 }
+  // If an operator stopped watching the parcel during the poll, `unwatched` stays the reason.
+  return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
+}
+
+/** Whether an entry was added during the request, lacks the language and is not in the answer. Then the language is asked for again. */
+function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {
+  if (entry.sequence <= knownTo || !isLanguageMissing([entry], language)) return false
+  const isOfAnswer = ({ sighting, askedAtMs }: KeptSighting) =>
+    answer !== null && askedAtMs === answer.askedAtMs && sighting.source === 'poll' && sighting.texts[answer.language] !== undefined
+  return !entry.members.some(isOfAnswer)
+}
+
+/**
+ * The limits of polls per transaction, and of transactions per pass of the poller, so that pushes wait only for some milliseconds.
+ * Rescheduling a million parcels takes minutes.
+ */
+const PLANNED_AT_ONCE = 256
+const TURNS_MAX = 8
+const EVER_MS = Number.MAX_SAFE_INTEGER
+
+/**
+ * Reschedules polls when pushes become unreliable, because polls that were scheduled while pushes were reliable would come too late. Visits
+ * all future polls, the earliest first, and moves those that should come earlier (DOMAIN 6.1). Each call continues where the last one
+ * stopped. After a restart it begins again.
+ */
+export function createReschedulePolls(
+  ports: SchedulePorts & { readonly store: Transactions },
+  options: Pick<RecordRules, 'cadence'>,
+): (nowMs: number) => Promise<void> {
+  let wasRelied = ports.model().pushHealth !== 'unknown'
+  /** Where to continue; null: there is nothing to visit. */
+  let cursor: DueCursor | null = null
+
+  async function rescheduleFrom(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {
+    const due = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
+    const plannedAtMs = new Map(due.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
+    // `findParcels` leaves out parcels that were joined to others or deleted meanwhile.
+    const next = await schedulePolls(tx, await tx.findParcels([...plannedAtMs.keys()]), ports, options)
+    tx.saveParcels(next.filter(({ parcelId, nextPollAtMs }) => (nextPollAtMs ?? EVER_MS) < (plannedAtMs.get(parcelId) ?? 0)))
+    return due.length < PLANNED_AT_ONCE ? null : (due.at(-1) ?? null)
+  }
+
+  return async (nowMs) => {
+    const isRelied = ports.model().pushHealth === 'healthy'
+    if (isRelied) cursor = null
+    else if (wasRelied) cursor = { dueAtMs: nowMs, parcelId: EVER_MS }
+    wasRelied = isRelied
+    for (let turn = 0; turn < TURNS_MAX && cursor !== null; turn++) {
+      const after: DueCursor = cursor
+      cursor = await ports.store.transaction((tx) => rescheduleFrom(tx, after), { ofRole: 'poller' })
+    }
+  }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Readiness } from '../../flow/admin/readiness.ts'
-import { createSingleFlight } from '../../flow/single-flight.ts'
+import { createSingleFlight } from '../../flow/shared-flight.ts'
 import { breakerState, credentialsState, pushHealth, unavailableReason } from '../polling/upstream.routes.ts'
 import { instant, jsonAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'

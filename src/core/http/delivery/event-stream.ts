@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { FeedPage } from '../../flow/delivery/feed-page.ts'
+import type { FeedPage } from '../../flow/delivery/feed-tail.ts'
 import type { FeedFollower } from '../../flow/delivery/follow-feed.ts'
 
 export interface EventStreamPorts {

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
 import { AppError } from '../../domain/errors.ts'
-import type { FeedPage } from '../../flow/delivery/feed-page.ts'
+import type { FeedPage } from '../../flow/delivery/feed-tail.ts'
 import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
 import type { Log } from '../../flow/ports.ts'
 import { type AnswerOf, wholeNumber } from '../server/answer-schemas.ts'

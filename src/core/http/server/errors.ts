@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Context, Middleware } from 'koa'
 import { AppError, type ErrorCode, isStorageFailure, lacksRoom, storeUnavailable } from '../../domain/errors.ts'
-import { createFailureLog, type FailureLog } from '../../flow/failure-log.ts'
+import { createFailureLog, type FailureLog } from '../../flow/log-digest.ts'
 import type { Log } from '../../flow/ports.ts'
 import { traceOf } from './trace-id.ts'
 

@@ -1,5 +1,5 @@
 import { createJanitor, type JanitorPass, type JanitorPorts } from '../../flow/delivery/janitor.ts'
-import { createFailureLog } from '../../flow/failure-log.ts'
+import { createFailureLog } from '../../flow/log-digest.ts'
 import { startRepeating } from '../../runtime/repeating.ts'
 import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
 import { startWorker } from '../../runtime/worker.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { newHealth } from '../../../../src/core/domain/delivery/endpoint-health.ts'
-import { createEndpointRates } from '../../../../src/core/flow/delivery/dispatching/endpoint-rates.ts'
+import { createEndpointRates } from '../../../../src/core/flow/delivery/dispatching/endpoint-queues.ts'
 import { endpointState } from '../../../support/delivery/endpoint-state.ts'
 
 const endpoint = (ratePerSecond: number | null) => endpointState({ id: '1', ratePerSecond })

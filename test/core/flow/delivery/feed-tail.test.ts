@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { FeedItem } from '../../../../src/core/domain/delivery/feed-entry.ts'
-import type { FeedPage } from '../../../../src/core/flow/delivery/feed-page.ts'
-import { createFeedTail } from '../../../../src/core/flow/delivery/feed-tail.ts'
+import { createFeedTail, type FeedPage } from '../../../../src/core/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../../../src/core/flow/delivery/follow-feed.ts'
 import { createFeedSignal } from '../../../../src/core/runtime/feed-signal.ts'
 import { createTickLimit } from '../../../../src/core/runtime/tick-limit.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createComebacks } from '../../../../src/core/flow/ingest/comebacks.ts'
+import { createComebacks } from '../../../../src/core/flow/ingest/receive.ts'
 import { DAY_MS } from '../../../support/runner/constants.ts'
 
 function start() {

@@ -5,8 +5,7 @@ import type { IncomingPush } from '../../../../src/core/domain/ingest/inbox.ts'
 import { checkPushBody, parsePush, parseWebhookEvent } from '../../../../src/core/domain/ingest/parse-push.ts'
 import type { RefusedPush } from '../../../../src/core/domain/ingest/refused-pushes.ts'
 import { createVerifier, signBody } from '../../../../src/core/domain/ingest/signature.ts'
-import { createComebacks } from '../../../../src/core/flow/ingest/comebacks.ts'
-import { createReceive } from '../../../../src/core/flow/ingest/receive.ts'
+import { createComebacks, createReceive } from '../../../../src/core/flow/ingest/receive.ts'
 
 const KEY = 'a-shared-key-of-some-length'
 const body = Buffer.from('{"status":"Ingested"}')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createModelSharing } from '../../../../src/core/flow/polling/model-sharing.ts'
+import { createModelSharing } from '../../../../src/core/flow/polling/shared-model.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'
 
 function open() {

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { DuePoll } from '../../../../src/core/domain/polling/poll.ts'
-import { createPoller } from '../../../../src/core/flow/polling/poller.ts'
-import { createPollsUnderWay } from '../../../../src/core/flow/polling/polls-under-way.ts'
+import { createPoller, createPollsUnderWay } from '../../../../src/core/flow/polling/poller.ts'
 import type { PollEnd } from '../../../../src/core/flow/polling/refresh.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'
 

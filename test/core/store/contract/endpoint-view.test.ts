@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS, type FailureNote } from '../../../../src/core/domain/delivery/dispatch-round.ts'
-import { viewEndpoint } from '../../../../src/core/flow/delivery/endpoint-view.ts'
+import { viewEndpoint } from '../../../../src/core/flow/delivery/endpoint-queries.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { noteFailures } from '../../../../src/core/store/delivery/failures.ts'
 import { openDeliveryWorld } from '../../../support/delivery/delivery-world.ts'

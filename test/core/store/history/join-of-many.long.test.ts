@@ -6,7 +6,7 @@ import { noteJoin } from '../../../../src/core/domain/history/merge-observation.
 import type { PollObservation, PushObservation } from '../../../../src/core/domain/history/observation.ts'
 import { parseAllAnswer } from '../../../../src/core/domain/history/pull-response.ts'
 import { type Incoming, recordBatch } from '../../../../src/core/domain/history/recording.ts'
-import { loadBatch } from '../../../../src/core/flow/history/load-batch.tx.ts'
+import { loadBatch } from '../../../../src/core/flow/history/record.tx.ts'
 import { createCarrierModelKeeper } from '../../../../src/core/flow/polling/carrier-model.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createPoller } from '../../../../src/core/flow/polling/poller.ts'
-import { createPollsUnderWay } from '../../../../src/core/flow/polling/polls-under-way.ts'
+import { createPoller, createPollsUnderWay } from '../../../../src/core/flow/polling/poller.ts'
 import type { Refreshed } from '../../../../src/core/flow/polling/refresh.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'

@@ -2,9 +2,9 @@ import type { Job, JobTask } from '../../../domain/admin/job.ts'
 import type { Actor, Audited } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../../domain/history/recording.ts'
+import { readIdentifier } from '../../../domain/identifiers.ts'
 import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../../domain/ingest/inbox.ts'
 import type { KeptRefusal } from '../../../domain/ingest/refused-pushes.ts'
-import { readIdentifier } from '../../read-identifier.ts'
 import type { Reads, Relay, Writes } from '../../relay.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]

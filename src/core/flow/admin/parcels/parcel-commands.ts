@@ -1,7 +1,7 @@
 import type { ActionName, Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
+import { readIdentifier } from '../../../domain/identifiers.ts'
 import type { DuePoll } from '../../../domain/polling/poll.ts'
-import { readIdentifier } from '../../read-identifier.ts'
 import type { Relay, Writes } from '../../relay.ts'
 
 /** How a poll that an operator has ordered ends. */

@@ -2,14 +2,13 @@ import type { FilteredCount, InspectedParcel, ListedParcel, ParcelCursor } from 
 import { AppError, isStoreUnavailable } from '../../../domain/errors.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/observation.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
-import { asTyped } from '../../../domain/identifiers.ts'
+import { asTyped, readIdentifier } from '../../../domain/identifiers.ts'
 import { suggestName } from '../../../domain/near-name.ts'
 import { pausedUntilMs } from '../../../domain/polling/carrier-standing.ts'
 import { cadenceFactsOf } from '../../../domain/polling/poll.ts'
 import { ASKED_TO_WAIT, describePoll, describeStop, UNKNOWN_ASKED_AGAIN, WAITS_FOR_CARRIER } from '../../../domain/polling/poll-reason.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
 import type { Carrier } from '../../ports.ts'
-import { readIdentifier } from '../../read-identifier.ts'
 import type { Part, Reads, Writes } from '../../relay.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]

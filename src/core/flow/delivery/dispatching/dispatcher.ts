@@ -1,14 +1,16 @@
 import type { Undelivered } from '../../../../console/problems/concern.ts'
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { Part, Relay, Writes } from '../../relay.ts'
-import { createDeliveryAttempts, type DeliveryAttempts } from './delivery-attempts.ts'
-import { createDispatchRounds, type DispatchRounds, type HeldEndpoints } from './dispatch-rounds.ts'
+import { createDispatchRounds, createRoundTimes, type DispatchRounds, type HeldEndpoints, type RoundTimes } from './dispatch-rounds.ts'
 import { createEndpointLog } from './endpoint-log.ts'
-import type { EndpointQueue } from './endpoint-queue.ts'
-import { createEndpointQueues, type EndpointQueues } from './endpoint-queues.ts'
-import { createEndpointRates } from './endpoint-rates.ts'
-import { createRoundTimes, type RoundTimes } from './round-times.ts'
-import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } from './send-delivery.ts'
+import { createEndpointQueues, createEndpointRates, type EndpointQueue, type EndpointQueues } from './endpoint-queues.ts'
+import {
+  createDeliveryAttempts,
+  createSendDelivery,
+  type DeliveryAttempts,
+  type SendDeliveryOptions,
+  type SendDeliveryPorts,
+} from './send-delivery.ts'
 
 export interface DispatcherPorts
   extends SendDeliveryPorts,

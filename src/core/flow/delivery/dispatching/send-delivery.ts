@@ -1,10 +1,14 @@
 import type { OperatorMessage } from '../../../../console/events/operator-words.rules.ts'
-import type { AttemptResult, FailureReason } from '../../../domain/delivery/delivery.ts'
+import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
+import { type AttemptResult, type FailureReason, isWithdrawn } from '../../../domain/delivery/delivery.ts'
 import type { DeliverySigner, Route } from '../../../domain/delivery/delivery-request.ts'
-import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import type { Relay } from '../../relay.ts'
+import { isStoreUnavailable } from '../../../domain/errors.ts'
+import type { Part, Relay, Writes } from '../../relay.ts'
 import type { DeliverySender } from '../ports.ts'
+import type { EndpointLog } from './endpoint-log.ts'
+import type { EndpointQueue, EndpointRates } from './endpoint-queues.ts'
 
 /**
  * Finds the signer of an endpoint; null: the key cannot be opened. While the key is being replaced, the signer signs with both keys. A
@@ -115,4 +119,137 @@ function secondOf(first: AttemptResult, second: AttemptResult, byNextKey: string
 
 function unsent(reason: FailureReason, detail: string): AttemptResult {
   return { kind: 'failed', reason, detail, durationMs: 0, answerStart: new Uint8Array() }
+}
+
+export interface SendOncePorts extends Pick<Relay, 'clock'> {
+  readonly sender: DeliverySender
+  readonly signerOf: SignerOf
+  readonly routeOf: RouteOf
+  readonly operatorMessage?: OperatorMessageOf | undefined
+}
+
+/** Makes one attempt to send these bytes to an endpoint, marked as a test, with the endpoint's current settings. Stores nothing. */
+export async function sendTest(state: EndpointState, body: Uint8Array, ports: SendOncePorts): Promise<AttemptResult> {
+  return await sendOnce(state, { webhookId: `test_${ports.clock.now()}`, body, headers: { 'relay-test': 'true' } }, ports)
+}
+
+/** Records the order to send a test. If the store takes nothing, as on a full disk, it is logged: the test was sent, and its answer is known. */
+export async function recordTest(order: OperatorAction, { write, log }: Writes<'recordAction'> & Part<'log', 'warn'>): Promise<void> {
+  try {
+    await write.recordAction(order)
+  } catch (err) {
+    if (!isStoreUnavailable(err)) throw err
+    log.warn({ err, action: order.action }, 'a test was sent, but the store could not record who ordered it')
+  }
+}
+
+interface Unqueued {
+  readonly webhookId: string
+  readonly body: Uint8Array
+  /** Further headers. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Makes one attempt to send what is no delivery, and so has no sequence. */
+export async function sendOnce(state: EndpointState, { webhookId, body, headers }: Unqueued, ports: SendOncePorts): Promise<AttemptResult> {
+  const { sender, signerOf, routeOf, operatorMessage, clock } = ports
+  const nowMs = clock.now()
+  const route = routeOf(state)
+  const url = route.url ?? state.endpoint.url
+  const message = state.origin === 'operator' ? (operatorMessage?.(body) ?? null) : null
+  if (message !== null) return await sender.send({ url, ...message, route })
+  const signer = await signerOf(state, nowMs)
+  if (signer === null) return { kind: 'failed', reason: 'forbidden', detail: 'NO_KEY', durationMs: 0, answerStart: new Uint8Array() }
+  const signed = signer.headers({ webhookId, sequence: 0, previousSequence: 0, body }, nowMs)
+  return await sender.send({ url, headers: { ...signed, ...headers }, body, route })
+}
+
+interface DeliveryAttemptsPorts extends Pick<Relay, 'clock'>, Part<'meter', 'deliveryAttempted'> {
+  readonly send: SendDelivery
+  readonly rates: EndpointRates
+  readonly random: () => number
+  readonly endpointLog: EndpointLog
+  /** Whether attempts to an endpoint may start now. */
+  readonly mayBegin: (endpointId: string) => boolean
+  /** Whether this replica has read the states of the endpoints since it last heard of a change. */
+  readonly areEndpointsKnown: () => boolean
+  /** Called when a claim was released, so that another delivery may be claimed instead. */
+  readonly onReleased: () => void
+  /** Rises whenever this replica loses all its endpoints; see `HeldEndpoints`. */
+  readonly term: () => number
+  /** Called when an attempt has ended. Returns a function that must be called when the next attempts at the endpoint have started. */
+  readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
+}
+
+/** Starts attempts while endpoints have room, and counts the running ones. */
+export type DeliveryAttempts = ReturnType<typeof createDeliveryAttempts>
+
+export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
+  const { send, rates, clock, meter, endpointLog } = ports
+  let underWay = 0
+  let whenIdle = (): void => {}
+
+  /** Starts the next attempt if there is room for it. Returns whether it did. */
+  function beginNext(queue: EndpointQueue): boolean {
+    if (!queue.hasWaiting || !ports.mayBegin(queue.endpointId)) return false
+    const delivery = queue.takeNext()
+    if (delivery !== null) begin(delivery, queue)
+    return delivery !== null
+  }
+
+  const beginAll = (queue: EndpointQueue) => queue.beginWhile(beginNext)
+
+  function begin(delivery: ClaimedDelivery, queue: EndpointQueue): void {
+    const atMs = clock.now()
+    const term = ports.term()
+    underWay += 1
+    const onResend = () => rates.started(delivery.endpointId)
+    const onEnd = (result: AttemptResult) => {
+      if (term !== ports.term()) drop(delivery, queue)
+      else if (isWithdrawn(result)) withdraw(delivery, queue)
+      else end(delivery, queue, atMs, result)
+    }
+    const stateNow = () => (ports.areEndpointsKnown() ? queue.openState : null)
+    send(delivery, queue.state, atMs, { stateNow, onResend, onEnd })
+  }
+
+  /** Ends an attempt without a result. Another replica now delivers to the endpoint, and will attempt the delivery again. */
+  function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
+    queue.dropped(deliveryId)
+    underWay -= 1
+    if (underWay === 0) whenIdle()
+  }
+
+  /** Ends an attempt that sent nothing, because the endpoint has changed. Tries again with the new settings, unless it gets no events now. */
+  function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
+    if (!queue.putBack(delivery)) ports.onReleased()
+    underWay -= 1
+    beginAll(queue)
+    if (underWay === 0) whenIdle()
+  }
+
+  function end(delivery: ClaimedDelivery, queue: EndpointQueue, atMs: number, result: AttemptResult): void {
+    const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, limited, firstFailedAtMs } = delivery
+    const attempted = { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, limited, firstFailedAtMs }
+    const requestRound = ports.onEnded({ ...attempted, result, atMs, random: ports.random() })
+    queue.ended(deliveryId, result)
+    underWay -= 1
+    const name = queue.state?.endpoint.name ?? 'removed'
+    meter.deliveryAttempted({ id: endpointId, name }, result.kind, result.durationMs)
+    endpointLog.attempted(name, result)
+    beginAll(queue)
+    requestRound(queue)
+    if (underWay === 0) whenIdle()
+  }
+
+  return {
+    beginNext,
+    beginAll,
+    /** Resolves when no attempt is running. Call it only once, after the last attempt was started. */
+    ended: () =>
+      new Promise<void>((resolve) => {
+        whenIdle = resolve
+        if (underWay === 0) resolve()
+      }),
+  }
 }

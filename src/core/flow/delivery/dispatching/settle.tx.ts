@@ -1,4 +1,3 @@
-import { saveOperator } from '../../../../console/events/operator-endpoint.tx.ts'
 import { spanStart, type TallyAddition } from '../../../domain/admin/tally.ts'
 import {
   type AttemptResult,
@@ -16,7 +15,6 @@ import {
   type Settled,
   type SettledAttempt,
 } from '../../../domain/delivery/dispatch-round.ts'
-import { isSentDifferently } from '../../../domain/delivery/endpoint.ts'
 import {
   addFailingTime,
   alarmAfter,
@@ -24,15 +22,13 @@ import {
   healthAfter,
   healthAt,
   isProbeDue,
-  newHealth,
   shouldProbe,
   startProbing,
-  tryChanged,
 } from '../../../domain/delivery/endpoint-health.ts'
 import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
-import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
-import { OPERATOR_NAME, type OperatorEvent, tellFailure, WAITED_COUNTED_MAX } from '../../../domain/delivery/operator-event.ts'
-import { backfillSpan } from '../../../domain/history/audience.ts'
+import { type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
+import { type OperatorEvent, tellFailure, WAITED_COUNTED_MAX } from '../../../domain/delivery/operator-event.ts'
+import { waitOf } from '../../../domain/delivery/pace.ts'
 import { addTallies } from '../../../store/admin/tallies.ts'
 import { findGone } from '../../../store/delivery/deliveries.ts'
 import { countWaiting } from '../../../store/delivery/endpoint-backlogs.ts'
@@ -43,10 +39,6 @@ import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { Clock } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
-import { createEditEndpoints, type EditEndpoints } from '../edit-endpoints.tx.ts'
-import { explainStart, firstUnqueuedSequence, startPosition } from '../start-position.tx.ts'
-import { disabledBefore, pauseUnnamed } from '../unnamed-endpoints.tx.ts'
-import { type AttemptLook, createAttemptWatch } from './attempt-watch.ts'
 import { claimDeliveries } from './claim-deliveries.tx.ts'
 
 /** The options are read again for every round. */
@@ -57,11 +49,9 @@ export function createDispatchRound(
   store: Transactions,
   options: DispatchRoundOptions,
   clock: Pick<Clock, 'monotonic'>,
-): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | keyof EditEndpoints> {
+): Pick<WriteSide, 'dispatchRound'> {
   const watch = createAttemptWatch(clock.monotonic)
   return {
-    ...createEditEndpoints(store),
-
     async dispatchRound(request) {
       const look = watch.look(request)
       const report = await store.transaction(
@@ -76,19 +66,6 @@ export function createDispatchRound(
       look.keep(report.endpoints)
       return report
     },
-
-    syncEndpoints: (configured, nowMs, operatorUrl, isStarting = true) =>
-      store.transaction(async (tx) => {
-        const standing = await tx.listEndpoints()
-        const before = await disabledBefore(tx, standing)
-        for (const endpoint of configured) await saveConfigured(tx, { standing, before, nowMs }, endpoint)
-        const names = [...configured.map(({ name }) => name), ...(operatorUrl === null ? [] : [OPERATOR_NAME])]
-        await pauseUnnamed(tx, { names, nowMs, passedMs: 0, removeAfterMs: Number.POSITIVE_INFINITY, isStarting })
-        if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
-      }),
-
-    removeUnnamedEndpoints: (request) =>
-      store.transaction((tx) => pauseUnnamed(tx, { ...request, isStarting: false }), { ofRole: 'janitor' }),
   }
 }
 
@@ -269,50 +246,74 @@ function operatorEvent(notice: EndpointNotice, waited: number, nowMs: number): O
     : { event: 'endpoint_recovered', endpoint, since, downForMs: Math.max(0, nowMs - sinceMs), waited }
 }
 
-async function saveConfigured(
-  tx: WriteTx,
-  {
-    standing,
-    before,
-    nowMs,
-  }: {
-    readonly standing: readonly EndpointState[]
-    readonly before: ReadonlyMap<string, EndpointState['disabled']>
-    readonly nowMs: number
-  },
-  configured: ConfiguredEndpoint,
-): Promise<void> {
-  const { from = null, secretsFingerprint, hasNewSecrets = false, ...endpoint } = configured
-  const known = standing.find((state) => state.endpoint.name === endpoint.name)
-  if (known !== undefined && known.origin !== 'config') {
-    throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
+type AttemptWatch = ReturnType<typeof createAttemptWatch>
+type AttemptLook = ReturnType<AttemptWatch['look']>
+
+const SECOND_MS = 1000
+
+/**
+ * Measures, by a monotonic clock, how long endpoints have been failing and how many attempts they get. Time when the relay is down does not count.
+ */
+function createAttemptWatch(monotonic: () => number) {
+  const failedMs = new Map<string, number>()
+  const counts = createSecondCounts()
+  /** The ids of the endpoints whose pace this process has learnt. */
+  const learnt = new Set<string>()
+
+  return {
+    look({ settled, held }: Pick<DispatchRound, 'settled' | 'held'>) {
+      const nowMs = monotonic()
+      const seen = new Set<string>()
+      for (const { endpointId } of settled) counts.add(endpointId, nowMs)
+      for (const id of learnt) if (held?.includes(id) === false) learnt.delete(id)
+      return {
+        /**
+         * Notes that an endpoint has failed. Returns the milliseconds since its last failure; 0: it did not fail before, or was already
+         * noted in this round.
+         */
+        failedAfterMs(endpointId: string): number {
+          if (seen.has(endpointId)) return 0
+          seen.add(endpointId)
+          return nowMs - (failedMs.get(endpointId) ?? nowMs)
+        },
+        /** Must be called when the round was committed, so that later rounds know its failures and paces. */
+        keep(states: readonly EndpointState[]): void {
+          for (const endpointId of seen) failedMs.set(endpointId, nowMs)
+          for (const { endpoint, health } of states) if (seen.has(endpoint.id) && health.pace !== null) learnt.add(endpoint.id)
+        },
+        sentPerSecond: (endpointId: string) => counts.of(endpointId, nowMs),
+      }
+    },
+    /** Drops each pace that another process has learnt, once its wait is over: whoever takes an endpoint over learns anew (DOMAIN 7.4). */
+    withOwnPaces: (states: readonly EndpointState[], nowMs: number): readonly EndpointState[] =>
+      states.map((state) =>
+        state.health.pace === null || learnt.has(state.endpoint.id) || waitOf(state.health.pace, nowMs) !== null
+          ? state
+          : { ...state, health: { ...state.health, pace: null } },
+      ),
   }
-  const id = known?.endpoint.id ?? ''
-  const was = known?.disabled === 'unnamed' ? before.get(id) : known?.disabled
-  const byOrder = was === 'operator' ? null : (was ?? null)
-  const disabled = endpoint.enabled ? byOrder : 'operator'
-  const start = known === undefined ? await startPosition(tx, from, nowMs) : { kind: 'ok' as const, ...known }
-  if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
-  const { queuedTo } = start
-  const isOther = (before: EndpointState) => {
-    const { secretsFingerprint: was = secretsFingerprint } = before
-    return hasNewSecrets || was !== secretsFingerprint || isSentDifferently(before.endpoint, endpoint)
+}
+
+/** Counts by key over about the last second. */
+function createSecondCounts() {
+  const counts = new Map<string, { readonly second: number; readonly before: number; count: number }>()
+
+  function at(key: string, nowMs: number) {
+    const second = Math.floor(nowMs / SECOND_MS)
+    const known = counts.get(key)
+    if (known?.second === second) return known
+    const next = { second, before: known?.second === second - 1 ? known.count : 0, count: 0 }
+    counts.set(key, next)
+    return next
   }
-  const health = known === undefined ? newHealth : isOther(known) ? tryChanged(known.health, nowMs) : known.health
-  const next = await firstUnqueuedSequence(tx, queuedTo)
-  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, next)
-  const stood = {
-    disabled: null,
-    firstSequence: next,
-    beganAtMs: start.beganAtMs,
-    ...known,
-    health,
-    keys: null,
-    queuedTo,
-    backfilled,
-    endpoint: { ...endpoint, id },
-    origin: 'config' as const,
-    ...(secretsFingerprint === undefined ? {} : { secretsFingerprint }),
+
+  return {
+    add(key: string, nowMs: number): void {
+      at(key, nowMs).count += 1
+    },
+    of(key: string, nowMs: number): number {
+      const { before, count } = at(key, nowMs)
+      return count + before * (1 - (nowMs % SECOND_MS) / SECOND_MS)
+    },
   }
-  await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
 }

@@ -1,4 +1,7 @@
+import { isSentDifferently } from '../../domain/delivery/endpoint.ts'
+import { newHealth, tryChanged } from '../../domain/delivery/endpoint-health.ts'
 import {
+  type ConfiguredEndpoint,
   type EndpointState,
   isToBeRemoved,
   lookAtUnnamed,
@@ -6,19 +9,89 @@ import {
   type UnnamedRequest,
   withDisabled,
 } from '../../domain/delivery/endpoint-state.ts'
+import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
+import { backfillSpan } from '../../domain/history/audience.ts'
 import { parseStored } from '../../domain/json-body.ts'
 import { saveSetting } from '../../store/settings.ts'
-import type { WriteTx } from '../../store/write-store.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { recordOperatorEvent } from '../operator-events.tx.ts'
+import type { WriteSide } from '../write-side.ts'
+import { explainStart, firstUnqueuedSequence, startPosition } from './edit-endpoints.tx.ts'
+
+/** The verbs that make the stored endpoints match the config. `saveOperator` saves the endpoint for operator events. */
+export function createConfiguredEndpoints(
+  store: Transactions,
+  saveOperator: (tx: WriteTx, url: string, nowMs: number) => Promise<void>,
+): Pick<WriteSide, 'syncEndpoints' | 'removeUnnamedEndpoints'> {
+  return {
+    syncEndpoints: (configured, nowMs, operatorUrl, isStarting = true) =>
+      store.transaction(async (tx) => {
+        const standing = await tx.listEndpoints()
+        const before = await disabledBefore(tx, standing)
+        for (const endpoint of configured) await saveConfigured(tx, { standing, before, nowMs }, endpoint)
+        const names = [...configured.map(({ name }) => name), ...(operatorUrl === null ? [] : [OPERATOR_NAME])]
+        await pauseUnnamed(tx, { names, nowMs, passedMs: 0, removeAfterMs: Number.POSITIVE_INFINITY, isStarting })
+        if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
+      }),
+
+    removeUnnamedEndpoints: (request) =>
+      store.transaction((tx) => pauseUnnamed(tx, { ...request, isStarting: false }), { ofRole: 'janitor' }),
+  }
+}
+
+async function saveConfigured(
+  tx: WriteTx,
+  {
+    standing,
+    before,
+    nowMs,
+  }: {
+    readonly standing: readonly EndpointState[]
+    readonly before: ReadonlyMap<string, EndpointState['disabled']>
+    readonly nowMs: number
+  },
+  configured: ConfiguredEndpoint,
+): Promise<void> {
+  const { from = null, secretsFingerprint, hasNewSecrets = false, ...endpoint } = configured
+  const known = standing.find((state) => state.endpoint.name === endpoint.name)
+  if (known !== undefined && known.origin !== 'config') {
+    throw new Error(`endpoints: "${endpoint.name}" is the name of an endpoint that the config file does not define`)
+  }
+  const id = known?.endpoint.id ?? ''
+  const was = known?.disabled === 'unnamed' ? before.get(id) : known?.disabled
+  const byOrder = was === 'operator' ? null : (was ?? null)
+  const disabled = endpoint.enabled ? byOrder : 'operator'
+  const start = known === undefined ? await startPosition(tx, from, nowMs) : { kind: 'ok' as const, ...known }
+  if (start.kind !== 'ok') throw new Error(`endpoints: "${endpoint.name}" cannot start at ${from}: ${explainStart(start)}`)
+  const { queuedTo } = start
+  const isOther = (before: EndpointState) => {
+    const { secretsFingerprint: was = secretsFingerprint } = before
+    return hasNewSecrets || was !== secretsFingerprint || isSentDifferently(before.endpoint, endpoint)
+  }
+  const health = known === undefined ? newHealth : isOther(known) ? tryChanged(known.health, nowMs) : known.health
+  const next = await firstUnqueuedSequence(tx, queuedTo)
+  const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, next)
+  const stood = {
+    disabled: null,
+    firstSequence: next,
+    beganAtMs: start.beganAtMs,
+    ...known,
+    health,
+    keys: null,
+    queuedTo,
+    backfilled,
+    endpoint: { ...endpoint, id },
+    origin: 'config' as const,
+    ...(secretsFingerprint === undefined ? {} : { secretsFingerprint }),
+  }
+  await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
+}
 
 /** The stored setting that lists the endpoints that no config names any more. */
 const UNNAMED = 'unnamed-endpoints'
 
 /** Returns why each paused endpoint was disabled before its pause, by id; null: it was enabled. */
-export async function disabledBefore(
-  tx: WriteTx,
-  states: readonly EndpointState[],
-): Promise<ReadonlyMap<string, EndpointState['disabled']>> {
+async function disabledBefore(tx: WriteTx, states: readonly EndpointState[]): Promise<ReadonlyMap<string, EndpointState['disabled']>> {
   if (!states.some(isPaused)) return new Map()
   return new Map((await loadUnnamed(tx)).map(({ id, disabled }) => [id, disabled]))
 }
@@ -27,7 +100,7 @@ export async function disabledBefore(
  * Pauses endpoints that a config file has defined and that no replica's config names any more. Removes endpoints that no config has named
  * for long enough, and returns their names. If a replica's config names a paused endpoint again, that replica resumes the endpoint.
  */
-export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promise<readonly string[]> {
+async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promise<readonly string[]> {
   const states = await tx.listEndpoints()
   const notMine = states.filter(({ endpoint, origin }) => origin !== 'managed' && !request.names.includes(endpoint.name))
   if (notMine.length === 0) return []
