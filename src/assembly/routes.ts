@@ -1,7 +1,6 @@
 import Router from '@koa/router'
 import { INBOX_ROUTES } from '../console/api/inbox.routes.ts'
-import { PARCEL_LISTS_ROUTES } from '../console/api/parcel-lists.routes.ts'
-import { PARCELS_ROUTES } from '../console/api/parcels.routes.ts'
+import { PARCEL_LISTS_ROUTES, PARCELS_ROUTES } from '../console/api/parcels.routes.ts'
 import { RELOAD_ROUTES } from '../console/api/reload.routes.ts'
 import { OPERATIONS_ROUTES } from '../console/audit/operations.routes.ts'
 import { DOCUMENT_ROUTES, type DocumentRoutePorts } from '../console/document/document.routes.ts'

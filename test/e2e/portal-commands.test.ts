@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { createAddresses } from '../../src/console/portal/addresses.ts'
 import { linkCommands } from '../../src/console/portal/command-links.ts'
-import { charactersOf, html } from '../../src/console/portal/html.ts'
+import { charactersOf, createAddresses, html } from '../../src/console/portal/html.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { commandsOn, messagesInSource, WITHOUT_PAGE } from '../support/portal/commands-on.ts'

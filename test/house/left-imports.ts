@@ -63,7 +63,6 @@ export const LEFT: readonly string[] = [
   'core/flow/ingest/receive.ts upkeep/refusals/explain-refusals.ts',
   'core/flow/write-side.ts upkeep/erasure/erasure-ports.ts',
   'core/http/delivery/deliveries.routes.ts upkeep/jobs/jobs.routes.ts',
-  'core/http/delivery/push-webhooks.ts console/events/operator-event-schemas.ts',
   'core/http/ingest/webhook.ts upkeep/refusals/explain-refusals.ts',
   'core/http/server/internal.ts assembly/routes.ts',
   'core/http/server/internal.ts console/portal/docs/docs.ts',

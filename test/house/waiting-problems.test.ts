@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { RUNBOOKS } from '../../src/console/portal/docs/runbooks.ts'
+import { RUNBOOKS } from '../../src/console/portal/docs/manual.ts'
 import { CONCERN_KINDS, type Concern } from '../../src/console/problems/concern.ts'
 import { isWarning, MANY_QUARANTINED, type Problem } from '../../src/console/problems/verdict.ts'
 import { endpointState } from '../support/delivery/endpoint-state.ts'

@@ -13,7 +13,7 @@ import { type AnswerOf, instant as instantAnswer, named, numberedId, wholeNumber
 import { presentInstant } from '../../core/http/server/present.ts'
 import { instant, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
 import { listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
-import { listedEventSchema } from '../events/operator-event-schemas.ts'
+import { listedEventSchema } from '../events/operator.routes.ts'
 import { readTarget, readTimeCursor } from '../overview/operation-queries.ts'
 
 /** Another version of the relay may have written other names. */

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import { DELIVERY_STATES } from '../../core/flow/delivery/manage-deliveries.ts'
-import type { DeliveryAnswer, InspectedDeliveryAnswer } from '../../core/http/delivery/delivery-schemas.ts'
+import type { DeliveryAnswer, InspectedDeliveryAnswer } from '../../core/http/delivery/deliveries.routes.ts'
 import { addRelayOptions, type ClientOptions, openRelay, print } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
 import { describeDeliveryProblem } from './asking/unknown.ts'

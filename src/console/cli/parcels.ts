@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { counted } from '../../core/domain/amounts.ts'
 import { STOPPED_REASONS } from '../../core/flow/admin/parcels/parcel-queries.ts'
-import type { ListedParcelAnswer } from '../api/parcel-schemas.ts'
+import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
 import { addRelayOptions, type ClientOptions, openRelay } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
 import { age, until } from './terminal/ages.ts'

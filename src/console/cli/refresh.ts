@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { counted } from '../../core/domain/amounts.ts'
 import type { PageAnswer } from '../../core/http/server/answer-schemas.ts'
-import type { ListedParcelAnswer } from '../api/parcel-schemas.ts'
+import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
 import type { RefreshedAnswer } from '../api/parcels.routes.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, typedIdentifier } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/many-steps.ts'

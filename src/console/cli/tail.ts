@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { DELIVERY_STATES } from '../../core/flow/delivery/manage-deliveries.ts'
-import type { DeliveryAnswer } from '../../core/http/delivery/delivery-schemas.ts'
+import type { DeliveryAnswer } from '../../core/http/delivery/deliveries.routes.ts'
 import type { FeedAnswer } from '../../core/http/delivery/events.routes.ts'
 import type { PageAnswer } from '../../core/http/server/answer-schemas.ts'
 import {

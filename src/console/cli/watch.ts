@@ -2,9 +2,8 @@ import { Command } from 'commander'
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { UpstreamAnswer } from '../../core/http/polling/upstream.routes.ts'
 import type { PageAnswer } from '../../core/http/server/answer-schemas.ts'
-import type { WatchListAnswer } from '../api/parcel-lists.routes.ts'
-import type { ListedParcelAnswer } from '../api/parcel-schemas.ts'
-import type { WatchedAnswer } from '../api/parcels.routes.ts'
+import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
+import type { WatchedAnswer, WatchListAnswer } from '../api/parcels.routes.ts'
 import {
   type AskRelay,
   addRelayOptions,

@@ -1,6 +1,5 @@
 import type { Scope } from '../../core/flow/admin/tokens/authenticate.ts'
-import { type Address, type AddressTag, link, withQuery } from './addresses.ts'
-import { charactersOf, html, type Markup, markup } from './html.ts'
+import { type Address, type AddressTag, charactersOf, html, link, type Markup, markup, withQuery } from './html.ts'
 
 // Messages name commands and requests, because a terminal, a log and the API show them too. On a page each leads to the page that does the same.
 

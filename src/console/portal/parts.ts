@@ -1,6 +1,9 @@
-import { type Address, link } from './addresses.ts'
-import { html, type Markup, markup, type Part } from './html.ts'
-import { timeInSentence, timeInTable, zone } from './times.ts'
+import type { ToldEvent } from '../../core/domain/delivery/operator-event.ts'
+import { failureText } from '../../core/domain/polling/carrier-failure-words.ts'
+import type { Sentence, Word } from '../../core/domain/words.ts'
+import { wordOperatorEvent } from '../events/operator-words.rules.ts'
+import { type Address, html, link, type Markup, markup, type Part } from './html.ts'
+import { relativeTime, timeInSentence, timeInTable, zone } from './times.ts'
 
 // The building blocks of pages: icons, marks, headlines, tables and buttons.
 
@@ -174,3 +177,42 @@ export const sprite = markup(`<svg class="sprite" aria-hidden="true" focusable="
 <symbol id="i-menu" viewBox="0 0 16 16"><path class="o" d="M2 4h12M2 8h12M2 12h12"/></symbol>
 <symbol id="i-box" viewBox="0 0 20 20"><path class="o" d="M2.5 6 10 2l7.5 4v8L10 18l-7.5-4zM2.5 6 10 10l7.5-4M10 10v8"/></symbol>
 </defs></svg>`)
+
+/** Shows a sentence that commands print too. On a page, its times can change to the viewer's zone, and its names are bold. */
+export function wordsOnPage(words: readonly Word[], nowMs: number): Markup {
+  return html`${words.map((word) => partOf(word, nowMs))}`
+}
+
+/** Shows a sentence of the relay, with the instants in it as times. */
+export function sentenceOnPage(sentence: Sentence, nowMs: number): Markup {
+  if (typeof sentence !== 'string') return wordsOnPage(sentence, nowMs)
+  const pieces = sentence.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/)
+  return wordsOnPage(
+    pieces.map((text, at) => (at % 2 === 0 ? text : { kind: 'time', text })),
+    nowMs,
+  )
+}
+
+function partOf(word: Word, nowMs: number): Part {
+  if (typeof word === 'string') return word
+  if (word.kind === 'name') return html`<strong>${word.text}</strong>`
+  if (word.kind === 'said') return html`<q class="said">${word.text}</q>`
+  if (word.kind === 'code') return html`<code>${word.text}</code>`
+  if (word.kind === 'carrier') return failureText(word.text, word.status)
+  const atMs = Date.parse(word.text)
+  if (Number.isNaN(atMs)) return word.text
+  return word.kind === 'ago' ? relativeTime(atMs, nowMs) : timeInSentence(atMs, nowMs)
+}
+
+/** Makes the table of operator events, such as the start and the end of trouble. The newest event is first. */
+export function eventTable(events: readonly ToldEvent[], nowMs: number): Markup {
+  if (events.length === 0) return html`<p class="dim">No state has changed.</p>`
+  return table({
+    label: 'What happened',
+    columns: [{ title: 'When', isTime: true }, { title: 'What' }, { title: 'State' }],
+    rows: events.map(({ atMs, event, detail }) => {
+      const { kind, state, sentence } = wordOperatorEvent(event, detail)
+      return [timeInTable(atMs, nowMs), wordsOnPage(sentence, nowMs), stateMark(kind, state)]
+    }),
+  })
+}

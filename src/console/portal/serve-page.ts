@@ -11,21 +11,15 @@ import { EdgeError, noSuchAddress, statusOf } from '../../core/http/server/error
 import type { Overview } from '../overview/overview.ts'
 import { type Glance, isInTrouble, isWarning, MANY_QUARANTINED, problemsOf } from '../problems/verdict.ts'
 import { fillForm } from './fill-form.ts'
-import { type Form, type FormField, NO_FORM, readForm } from './form.ts'
-import type { FormIds } from './form-ids.ts'
+import { type Form, type FormField, type FormIds, NO_FORM, readForm, refuseOtherSites } from './form.ts'
 import type { GiveOnce } from './give-once.ts'
 import { html, type Markup } from './html.ts'
-import type { Marks, View } from './layout.ts'
-import { keptOf } from './login/kept-request.ts'
-import { loginPage } from './login/login.page.ts'
-import type { PageAnswer, PageRoute, Visit } from './page-route.ts'
-import type { FoundPage, PageTable } from './page-table.ts'
-import { present } from './present-page.ts'
-import { problemPage } from './problem-pages.ts'
-import { refuseOtherSites } from './same-site.ts'
+import type { Marks, PageAnswer, PageRoute, View, Visit } from './layout.ts'
+import { keptOf, loginPage } from './login/login-form.ts'
+import { sentenceOnPage } from './parts.ts'
+import { present, problemPage } from './present-page.ts'
 import type { Person, SessionSettings, Sessions } from './session.ts'
 import { type FieldErrors, fieldErrors } from './webhooks/webhook-form.ts'
-import { sentenceOnPage } from './words.ts'
 
 export interface ServePageOptions {
   readonly settings: () => SessionSettings & { readonly publicOrigin: string | null }
@@ -188,5 +182,55 @@ export function marksOf(glance: Glance): Marks {
           : pushStanding(pushes) === 'lossy'
             ? { carrier: ['warn', 'lossy'] }
             : {}),
+  }
+}
+
+interface FoundPage {
+  readonly route: PageRoute
+  /** The path below the prefix of the portal, as it stands in an address. */
+  readonly path: string
+  readonly param: (name: string) => string
+}
+
+/** Finds routes by paths, which may have been received: only a path of a route is found. */
+export interface PageTable {
+  readonly find: (method: PageRoute['method'], path: string) => FoundPage | null
+  /** Finds the page with the form that is sent to `path`: the page at the same path, or at the path without its last parts. */
+  readonly pageOfForm: (path: string) => FoundPage | null
+}
+
+/** The characters of a part of a path. */
+const PART = "([\\w.~%!$&'()*+,;=:@-]+)"
+
+export function createPageTable(routes: readonly PageRoute[]): PageTable {
+  const rows = routes.map((route) => ({ route, pattern: new RegExp(`^${route.path.replaceAll(/:\w+/g, PART)}$`) }))
+
+  function find(method: PageRoute['method'], path: string): FoundPage | null {
+    for (const { route, pattern } of rows) {
+      const values = route.method === method ? pattern.exec(path)?.slice(1) : undefined
+      if (values === undefined) continue
+      const names = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => name)
+      return { route, path, param: (name) => decoded(values[names.indexOf(name)] ?? '') }
+    }
+    return null
+  }
+
+  return {
+    find,
+    pageOfForm(path) {
+      for (let at = path; at !== ''; at = at.replace(/\/[^/]*$/, '')) {
+        const found = find('get', at)
+        if (found !== null) return found
+      }
+      return null
+    },
+  }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { eventTable } from '../../../src/console/portal/events.ts'
 import { charactersOf } from '../../../src/console/portal/html.ts'
-import { faultInTable, faultSentence } from '../../../src/console/portal/inbox/quarantine-words.ts'
+import { faultInTable, faultSentence } from '../../../src/console/portal/inbox/inbox-list.page.ts'
+import { eventTable } from '../../../src/console/portal/parts.ts'
 import type { BodyFault } from '../../../src/core/domain/ingest/fault-in-body.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 25, 14, 44)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { RUNBOOKS } from '../../../src/console/portal/docs/runbooks.ts'
+import { RUNBOOKS } from '../../../src/console/portal/docs/manual.ts'
 import type { Problem } from '../../../src/console/problems/verdict.ts'
 import { OPERATOR_EVENTS } from '../../../src/core/domain/delivery/operator-event.ts'
 import { CHECK_NAMES, type CheckName } from '../../../src/upkeep/check/check.rules.ts'

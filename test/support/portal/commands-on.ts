@@ -22,7 +22,7 @@ const WITHOUT_MESSAGES =
 export function messagesInSource(): readonly string[] {
   const files = globSync('src/**/*.ts').filter((file) => !WITHOUT_MESSAGES.test(file))
   return files
-    .filter((file) => !/\/(?:command-links|key-fingerprint)\.ts$/.test(file))
+    .filter((file) => !/\/(?:command-links|endpoint-keys)\.ts$/.test(file))
     .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
     .filter((line) => !/^\s*(?:\/\/|\/?\*)/.test(line))
     .map((line) => line.replaceAll(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, 'shop').replaceAll(/<[^>]*>/g, ' '))

@@ -1,9 +1,9 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import Koa from 'koa'
-import { createAddresses } from '../../../src/console/portal/addresses.ts'
 import { NO_FORM } from '../../../src/console/portal/form.ts'
-import type { Visit } from '../../../src/console/portal/page-route.ts'
+import { createAddresses } from '../../../src/console/portal/html.ts'
+import type { Visit } from '../../../src/console/portal/layout.ts'
 import { NOON } from '../runner/constants.ts'
 
 /** A visit of the operator to a page below a prefix. */

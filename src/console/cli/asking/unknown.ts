@@ -1,6 +1,6 @@
 import { suggestName } from '../../../core/domain/near-name.ts'
 import type { PageAnswer } from '../../../core/http/server/answer-schemas.ts'
-import type { ListedParcelAnswer } from '../../api/parcel-schemas.ts'
+import type { ListedParcelAnswer } from '../../api/parcel-answers.ts'
 import { type AskRelay, describeProblem, type Refusal, typedIdentifierText } from './ask-relay.ts'
 
 /** At most this many identifiers are compared with a mistyped one. */

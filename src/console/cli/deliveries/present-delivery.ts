@@ -1,5 +1,5 @@
 import { OPERATOR_NAME } from '../../../core/domain/delivery/operator-event.ts'
-import type { DeliveryAnswer, InspectedDeliveryAnswer } from '../../../core/http/delivery/delivery-schemas.ts'
+import type { DeliveryAnswer, InspectedDeliveryAnswer } from '../../../core/http/delivery/deliveries.routes.ts'
 import { describeAnswer, explainAttempt } from '../endpoints/present-endpoint.ts'
 import { age } from '../terminal/ages.ts'
 import { type Cell, plain, shownBody, type Tone, table } from '../terminal/table.ts'

@@ -1,7 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { counted } from '../../../core/domain/amounts.ts'
-import type { ReplayAnswer, ReplayCountAnswer } from '../../../core/http/delivery/deliveries.routes.ts'
-import type { DeliveryAnswer } from '../../../core/http/delivery/delivery-schemas.ts'
+import type { DeliveryAnswer, ReplayAnswer, ReplayCountAnswer } from '../../../core/http/delivery/deliveries.routes.ts'
 import { followJob, reportJob } from '../../../upkeep/jobs/follow-job.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from '../asking/ask-relay.ts'
 import { describeDeliveryProblem, describeParcelProblem } from '../asking/unknown.ts'

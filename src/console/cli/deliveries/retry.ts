@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { DeliveryAnswer } from '../../../core/http/delivery/delivery-schemas.ts'
+import type { DeliveryAnswer } from '../../../core/http/delivery/deliveries.routes.ts'
 import type { EndpointAnswer } from '../../../core/http/delivery/endpoints.routes.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, openRelay, order, print } from '../asking/ask-relay.ts'
 import { describeDeliveryProblem } from '../asking/unknown.ts'

@@ -2,14 +2,11 @@ import { ACTION_NAMES, type KeptAction, LISTED_LENGTH_MAX, type ListedTarget } f
 import { AppError } from '../../../core/domain/errors.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type OperationQueries, readTarget, readTimeCursor } from '../../overview/operation-queries.ts'
-import { type Address, link, withQuery } from '../addresses.ts'
-import { html, type Markup, type Part } from '../html.ts'
-import { renderPage } from '../layout.ts'
-import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { type Address, html, link, type Markup, type Part, withQuery } from '../html.ts'
+import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
+import { namesOfWebhooks, options, readTimes, type TimeFilter, timeFields, type WebhookName } from '../list-filters.ts'
 import { asOfLine, crumbs, headline, table } from '../parts.ts'
-import { readTimes, type TimeFilter, timeFields } from '../time-filter.ts'
 import { fullTime, timeInTable } from '../times.ts'
-import { namesOfWebhooks, options, type WebhookName } from '../webhooks/webhook-names.ts'
 
 /** The chosen filters, as text. `id` is that of the thing whose kind is `about`; of a webhook it may be the name. */
 interface AuditFilters extends TimeFilter {

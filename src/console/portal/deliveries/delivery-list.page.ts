@@ -1,15 +1,13 @@
 import { counted, countText } from '../../../core/domain/amounts.ts'
+import type { AttemptRecord } from '../../../core/domain/delivery/delivery-list.ts'
 import { OPERATOR_NAME } from '../../../core/domain/delivery/operator-event.ts'
+import { firstLine } from '../../../core/domain/text.ts'
 import { DELIVERY_STATES, type ShownDelivery } from '../../../core/flow/delivery/manage-deliveries.ts'
-import { buttonLink, link, withQuery } from '../addresses.ts'
-import { html, type Markup, markup, type Part } from '../html.ts'
-import { renderPage } from '../layout.ts'
-import type { Visit } from '../page-route.ts'
-import { asOfLine, headline, table } from '../parts.ts'
-import { timeFields } from '../time-filter.ts'
+import { buttonLink, html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
+import { renderPage, type Visit } from '../layout.ts'
+import { options, timeFields, type WebhookName } from '../list-filters.ts'
+import { asOfLine, headline, type StateKind, stateMark, table } from '../parts.ts'
 import { timeInTable } from '../times.ts'
-import { options, type WebhookName } from '../webhooks/webhook-names.ts'
-import { deliveryMark, eventName, isOperatorEvent, lastAnswer, STATE_NAMES } from './delivery-words.ts'
 
 /** The chosen filters, as text. */
 export interface DeliveryFilters {
@@ -120,4 +118,71 @@ function rowsOf({ to, nowMs }: Visit, { deliveries, webhooks }: DeliveryListing)
       lastAnswer(delivery),
     ]),
   })
+}
+
+type State = ShownDelivery['state']
+
+const MARKS: Readonly<Record<State, readonly [kind: StateKind, word: string]>> = {
+  queued: ['wait', 'queued'],
+  retrying: ['warn', 'retrying'],
+  held: ['off', 'waits'],
+  delivered: ['ok', 'delivered'],
+  dead: ['bad', 'given up'],
+  cancelled: ['off', 'cancelled'],
+}
+
+const STATE_NAMES: Readonly<Record<State, string>> = {
+  queued: 'queued',
+  retrying: 'retrying',
+  held: 'waits: webhook disabled',
+  delivered: 'delivered',
+  dead: 'given up',
+  cancelled: 'cancelled',
+}
+
+export function deliveryMark({ state }: ShownDelivery, extra: Part = null): Markup {
+  const [kind, word] = MARKS[state]
+  return stateMark(kind, word, extra)
+}
+
+export function wordOf({ state }: ShownDelivery): string {
+  return MARKS[state][1]
+}
+
+/** Names the event by its status. If its bytes are no longer kept, names it by its number in the feed. */
+export function eventName(delivery: ShownDelivery): string {
+  if (isOperatorEvent(delivery)) return 'Operator event'
+  return delivery.event?.status ?? `Event ${countText(delivery.sequence)}`
+}
+
+/** Whether the delivery carries an event for operators, which belongs to no parcel and no webhook. */
+export function isOperatorEvent({ endpointName }: ShownDelivery): boolean {
+  return endpointName === OPERATOR_NAME
+}
+
+/** Whether the delivery waits until an earlier event of its parcel is accepted or given up. */
+export function isBehind({ state, nextAttemptAtMs }: ShownDelivery): boolean {
+  return (state === 'queued' || state === 'retrying') && nextAttemptAtMs === null
+}
+
+/** Returns the answer to the last attempt. If there was no attempt, says why. */
+function lastAnswer(delivery: ShownDelivery): Part {
+  if (delivery.lastAttempt !== null) return answerInRow(delivery.lastAttempt)
+  if (delivery.state === 'held') return html`none <small>the webhook is disabled</small>`
+  if (isBehind(delivery)) return html`none <small>an earlier event of its parcel goes first</small>`
+  return 'none'
+}
+
+function answerInRow(attempt: AttemptRecord): Markup {
+  const start = firstLine(attempt.answerStart)
+  return html`${answerName(attempt)} <small>${start === '' ? tookText(attempt) : start}</small>`
+}
+
+/** Returns the HTTP status of an answer or, if no answer came, the reason. */
+export function answerName({ status, reason }: AttemptRecord): string {
+  return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
+}
+
+export function tookText({ durationMs }: AttemptRecord): string {
+  return `${countText(Math.round(durationMs))} ms`
 }

@@ -1,12 +1,9 @@
 import { counted, countText } from '../../../core/domain/amounts.ts'
-import { buttonLink, link } from '../addresses.ts'
-import { html, type Markup } from '../html.ts'
-import { renderPage } from '../layout.ts'
-import type { Visit } from '../page-route.ts'
+import { buttonLink, html, link, type Markup } from '../html.ts'
+import { renderPage, type Visit } from '../layout.ts'
+import { options, timeField, type WebhookName } from '../list-filters.ts'
 import { actionButton, crumbs, headline, icon, type SentAgain, sentAgainNote } from '../parts.ts'
-import { timeField } from '../time-filter.ts'
 import { fullTime } from '../times.ts'
-import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
 export interface ReplayFields {
   /** The id of the webhook whose deliveries are sent again. */

@@ -1,7 +1,6 @@
 import { AppError } from '../../../core/domain/errors.ts'
 import type { ShowDocs } from '../../document/document.routes.ts'
-import { type AddressTag, createAddresses, link } from '../addresses.ts'
-import { html, type Markup, markup } from '../html.ts'
+import { type AddressTag, createAddresses, html, link, type Markup, markup } from '../html.ts'
 import { type ManualView, renderManual } from '../layout.ts'
 import type { PortalSettings } from '../portal.ts'
 import { present, presentAsset } from '../present-page.ts'

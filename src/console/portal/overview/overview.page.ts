@@ -17,17 +17,13 @@ import {
   problemsOf,
   type Situation,
 } from '../../problems/verdict.ts'
-import { buttonLink, link, withQuery } from '../addresses.ts'
 import { answerMark, pushMark } from '../carrier/carrier.page.ts'
-import { runbookLink } from '../docs/runbooks.ts'
-import { eventTable } from '../events.ts'
-import { html, type Markup, type Part } from '../html.ts'
-import { renderPage } from '../layout.ts'
-import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, headline, icon, island, stateMark, table } from '../parts.ts'
+import { trafficSection } from '../charts.ts'
+import { runbookLink } from '../docs/manual.ts'
+import { buttonLink, html, link, type Markup, type Part, withQuery } from '../html.ts'
+import { renderPage, type Visit } from '../layout.ts'
+import { actionButton, asOfLine, eventTable, headline, icon, island, sentenceOnPage, stateMark, table, wordsOnPage } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
-import { sentenceOnPage, wordsOnPage } from '../words.ts'
-import { trafficSection } from './traffic.ts'
 
 /** The page says whether everything works and, if not, what is wrong, since when, and who must do what. */
 export function overviewPage(visit: Visit, situation: Situation & Past): string {

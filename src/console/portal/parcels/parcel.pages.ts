@@ -4,13 +4,12 @@ import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../core/domai
 import { AppError } from '../../../core/domain/errors.ts'
 import { parseTypedIdentifier } from '../../../core/domain/identifiers.ts'
 import { type ExplainedParcel, readCursor, readPrefix, STOPPED_REASONS } from '../../../core/flow/admin/parcels/parcel-queries.ts'
-import { readLines } from '../../../core/http/server/read-lines.ts'
+import { readLines } from '../../../core/http/server/text-body.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type Form, type FormFile, mistakeIn } from '../form.ts'
-import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import type { PageAnswer, PageRoute, Visit } from '../layout.ts'
 import { erasedPage, type ParcelSaid, parcelPage, removedIn } from './parcel.page.ts'
-import { parcelListPage } from './parcel-list.page.ts'
-import { COLUMN_LENGTH_MAX, type WatchSaid } from './watch-form.ts'
+import { COLUMN_LENGTH_MAX, parcelListPage, type WatchSaid } from './parcel-list.page.ts'
 
 const LIST_MAX = 100
 const ANY = { by: null, fromMs: null, toMs: null }

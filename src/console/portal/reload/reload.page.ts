@@ -2,10 +2,8 @@ import { AppError } from '../../../core/domain/errors.ts'
 import { receivedText } from '../../../core/domain/text.ts'
 import type { Reloaded } from '../../../core/flow/admin/reload-config.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
-import { buttonLink } from '../addresses.ts'
-import { html, type Markup } from '../html.ts'
-import { renderPage } from '../layout.ts'
-import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { buttonLink, html, type Markup } from '../html.ts'
+import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { actionButton, crumbs, headline, icon } from '../parts.ts'
 
 /** Makes the page that has the relay read its config again. */

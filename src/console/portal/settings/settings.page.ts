@@ -6,14 +6,11 @@ import { AppError } from '../../../core/domain/errors.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import type { SealedCounts } from '../../../upkeep/secrets/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../overview/operation-queries.ts'
-import { buttonLink, link, withQuery } from '../addresses.ts'
-import { eventTable } from '../events.ts'
-import { html, type Markup } from '../html.ts'
-import { renderPage } from '../layout.ts'
-import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
-import { actionButton, asOfLine, crumbs, headline, icon, sentAgainNote, table } from '../parts.ts'
+import { buttonLink, html, link, type Markup, withQuery } from '../html.ts'
+import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
+import { actionButton, asOfLine, crumbs, eventTable, headline, icon, sentAgainNote, table } from '../parts.ts'
 import { fullTime } from '../times.ts'
-import { testNote } from '../webhooks/test-note.ts'
+import { testNote } from '../webhooks/failure-words.ts'
 
 export interface SettingsPagesOptions extends Pick<UseCases, 'operations' | 'manageSecrets' | 'testOperator' | 'enableOperator'> {
   /** Returns the settings in effect, shaped like the config file, with secrets masked. */

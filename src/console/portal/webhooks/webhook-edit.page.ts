@@ -1,18 +1,126 @@
+import type { FormerOrder } from '../../../core/domain/admin/operator-action.ts'
+import type { Endpoint } from '../../../core/domain/delivery/endpoint.ts'
+import { EVERY_SETTING } from '../../../core/domain/delivery/endpoint-settings.ts'
 import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
-import type { FilterWarning, KeyedEndpoint } from '../../../core/flow/delivery/manage-endpoints.ts'
-import { buttonLink, link } from '../addresses.ts'
-import { html, type Markup } from '../html.ts'
-import { renderPage } from '../layout.ts'
-import type { Visit } from '../page-route.ts'
+import { AppError } from '../../../core/domain/errors.ts'
+import type { FilterWarning, KeyedEndpoint, ManageEndpoints } from '../../../core/flow/delivery/manage-endpoints.ts'
+import { buttonLink, html, link, type Markup } from '../html.ts'
+import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { copyable, crumbs, headline, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
-import type { Conflict } from './webhook-changes.ts'
-import { type FieldErrors, labelOf, mistakes, type WebhookFields, webhookForm } from './webhook-form.ts'
+import { stampOfKeys } from './webhook.page.ts'
+import {
+  bodyOf,
+  EMPTY_FIELDS,
+  type FieldErrors,
+  fieldErrors,
+  fieldsOf,
+  fieldsOfEndpoint,
+  labelOf,
+  mistakes,
+  readList,
+  startOf,
+  type WebhookFields,
+  webhookForm,
+} from './webhook-form.ts'
+
+/** Makes the pages with forms about a webhook's settings and its key. */
+export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly PageRoute[] {
+  return [
+    { method: 'get', path: '/webhooks/new', scope: 'admin', answer: async (visit) => ({ page: newPage(visit, EMPTY_FIELDS, {}) }) },
+    { method: 'post', path: '/webhooks/new', scope: 'admin', answer: add, again: showAdded },
+    { method: 'get', path: '/webhooks/:id/edit', scope: 'admin', answer: showForm },
+    { method: 'post', path: '/webhooks/:id/edit', scope: 'admin', answer: change },
+    { method: 'post', path: '/webhooks/:id/key', scope: 'admin', answer: replaceKey, again: showKey },
+    { method: 'post', path: '/webhooks/:id/new-key-now', scope: 'admin', answer: endOldKey },
+  ]
+
+  async function add(visit: Visit): Promise<PageAnswer> {
+    const fields = fieldsOf(visit.form)
+    const sharedKey = fields.key === 'given' ? visit.form.get('sharedKey') : null
+    return await orSayWhatIsWrong(
+      async () => ({
+        page: addedPage(visit, await manageEndpoints.add({ ...bodyOf(fields), sharedKey, from: startOf(fields) }, visit.by)),
+        status: 201,
+      }),
+      async (errors) => newPage(visit, fields, errors),
+    )
+  }
+
+  async function showAdded(visit: Visit, { action, shown }: FormerOrder): Promise<PageAnswer> {
+    return { page: addedPage(visit, await manageEndpoints.keyed(action.target?.id ?? '', shown)), status: 201 }
+  }
+
+  async function showKey(visit: Visit, { shown }: FormerOrder): Promise<PageAnswer> {
+    return { page: keyPage(visit, await manageEndpoints.keyed(visit.param('id'), shown)) }
+  }
+
+  async function showForm(visit: Visit): Promise<PageAnswer> {
+    const state = await manageEndpoints.find(visit.param('id'))
+    const fields = fieldsOfEndpoint(state.endpoint)
+    return { page: editPage(visit, state, fields, { shown: JSON.stringify(fields) }) }
+  }
+
+  /** Changes only what the form has changed, so that it takes back nothing that somebody else has changed meanwhile. */
+  async function change(visit: Visit): Promise<PageAnswer> {
+    const id = visit.param('id')
+    const before = await manageEndpoints.find(id)
+    const shown = visit.form.get('shown')
+    const now = fieldsOfEndpoint(before.endpoint)
+    const { body, conflicts, fields } = changesIn(fieldsOf(visit.form), shown, now, before.endpoint)
+    if (conflicts.length > 0) return { page: editPage(visit, before, fields, { shown: JSON.stringify(now), conflicts }), status: 409 }
+    if (body === null) return { goTo: visit.to`/webhooks/${id}` }
+    return await orSayWhatIsWrong(
+      async () => {
+        const { state, warnings } = await manageEndpoints.change(id, body, visit.by)
+        if (warnings.length === 0) return { goTo: visit.to`/webhooks/${id}` }
+        return { page: editPage(visit, state, fields, { shown: JSON.stringify(fieldsOfEndpoint(state.endpoint)), warnings }) }
+      },
+      async (errors) => editPage(visit, before, fields, { shown: shown || JSON.stringify(now), errors }),
+    )
+  }
+
+  async function replaceKey(visit: Visit): Promise<PageAnswer> {
+    await refuseStale(visit)
+    const given = visit.form.get('sharedKey')
+    const atOnce = visit.form.get('at') === 'now' ? { at: 'now' } : {}
+    const body = { sharedKey: given === '' ? null : given, ...atOnce }
+    return { page: keyPage(visit, await manageEndpoints.rotate(visit.param('id'), body, visit.by)) }
+  }
+
+  async function endOldKey(visit: Visit): Promise<PageAnswer> {
+    await refuseStale(visit)
+    await manageEndpoints.rotate(visit.param('id'), { at: 'now' }, visit.by)
+    return { goTo: visit.to`/webhooks/${visit.param('id')}` }
+  }
+
+  /**
+   * Refuses a form that is sent twice, for example when somebody reloads the page with the new key. The second form would replace that key.
+   */
+  async function refuseStale({ param, form }: Visit): Promise<void> {
+    if (form.get('keys') === stampOfKeys(await manageEndpoints.find(param('id')))) return
+    throw new AppError(
+      'stale_form',
+      'The key of this endpoint was replaced after the page was loaded, so nothing was done. Reload the page first.',
+    )
+  }
+}
+
+/** Runs the work of a form. If a field is wrong, answers with the form and the mistakes. */
+async function orSayWhatIsWrong(work: () => Promise<PageAnswer>, formAgain: (errors: FieldErrors) => Promise<string>): Promise<PageAnswer> {
+  try {
+    return await work()
+  } catch (error) {
+    const errors = fieldErrors(error)
+    if (errors === null) throw error
+    return { page: await formAgain(errors), status: 400 }
+  }
+}
 
 const isEmpty = (errors: FieldErrors) => Object.keys(errors).length === 0
 
 /** Makes the page to add a webhook. `errors`: the mistakes in the form that was just sent; empty: no form was sent. */
-export function newPage(visit: Visit, fields: WebhookFields, errors: FieldErrors): string {
+function newPage(visit: Visit, fields: WebhookFields, errors: FieldErrors): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
 ${headline({ title: 'Add webhook', lead: 'From now on it gets every new event, signed.' })}
@@ -32,7 +140,7 @@ export interface EditSaid {
 }
 
 /** Makes the page to change a webhook. */
-export function editPage(
+function editPage(
   visit: Visit,
   { endpoint: { id, name } }: Pick<EndpointState, 'endpoint'>,
   fields: WebhookFields,
@@ -62,7 +170,7 @@ function titleOf(errors: FieldErrors, title: string): string {
 }
 
 /** Makes the page that is shown after a webhook was added. Only this page shows the webhook's key. */
-export function addedPage(visit: Visit, { state: { endpoint }, sharedKey, warnings }: KeyedEndpoint): string {
+function addedPage(visit: Visit, { state: { endpoint }, sharedKey, warnings }: KeyedEndpoint): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
 ${headline({ title: html`${icon('ok', 'ok')}${endpoint.name} is added`, lead: 'Copy its key now. This page is the only place that shows it.' })}
@@ -77,7 +185,7 @@ ${howToCheck}
 }
 
 /** Makes the page that is shown after a key was replaced. Only this page shows the new key. */
-export function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: KeyedEndpoint): string {
+function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: KeyedEndpoint): string {
   const { to, person, nowMs } = visit
   const fromMs = keys?.next?.fromMs ?? null
   const when =
@@ -116,3 +224,60 @@ const howToCheck = html`<details class="plain"><summary>How a receiver checks th
 <pre tabindex="0">const expected = createHmac('sha256', Buffer.from(process.env.ENDPOINT_KEY, 'utf8')).update(bodyAsReceived).digest()
 const given = Buffer.from(request.headers['x-service-hmac-sha256'] ?? '', 'base64')
 const isSigned = given.length === expected.length &amp;&amp; timingSafeEqual(given, expected)</pre></details>`
+
+/** What a form changes, compared with the webhook as the form showed it. */
+interface WebhookChanges {
+  /** The API's request body, with the changed members only. Null: nothing was changed. */
+  readonly body: object | null
+  /** The fields that somebody else has changed since the form was shown, and this form too, to another value. */
+  readonly conflicts: readonly Conflict[]
+  /** The fields as sent. Those that the form does not change are as the webhook has them now. */
+  readonly fields: WebhookFields
+}
+
+interface Conflict {
+  readonly field: string
+  readonly now: string
+  readonly sent: string
+}
+
+const FIELDS = ['url', 'name', ...Object.keys(EVERY_SETTING)]
+
+/**
+ * Finds what a form changes. `shown`: the fields as the form showed them, as JSON; empty: not known, so that the form changes every field.
+ * `now`: the fields of the webhook as it is now. Throws `bad_request` for another text in `shown`.
+ */
+export function changesIn(sent: WebhookFields, shown: string, now: WebhookFields, { filters }: Pick<Endpoint, 'filters'>): WebhookChanges {
+  const before = readShown(shown)
+  const changed = FIELDS.filter((name) => before === null || sent[name] !== before[name])
+  const conflicts = changed.filter((name) => before !== null && now[name] !== before[name] && now[name] !== sent[name])
+  const { filters: sentFilters, ...members } = bodyOf(sent)
+  const picked = (from: object) => Object.fromEntries(Object.entries(from).filter(([name]) => changed.includes(name)))
+  const pickedFilters = picked(sentFilters)
+  const isFiltered = Object.keys(pickedFilters).length > 0
+  const body = { ...picked(members), ...(isFiltered ? { filters: { ...filters, ...pickedFilters } } : {}) }
+  const kept = Object.fromEntries(FIELDS.filter((name) => !changed.includes(name)).map((name) => [name, now[name] ?? '']))
+  return {
+    body: Object.keys(body).length === 0 ? null : body,
+    conflicts: conflicts.map((field) => ({ field, now: saidOf(field, now), sent: saidOf(field, sent) })),
+    fields: { ...sent, ...kept },
+  }
+}
+
+function readShown(shown: string): Readonly<Record<string, unknown>> | null {
+  if (shown === '') return null
+  try {
+    const read: unknown = JSON.parse(shown)
+    if (typeof read === 'object' && read !== null) return { ...read }
+  } catch {
+    // The error below says the same.
+  }
+  throw new AppError('bad_request', 'The form is not as the portal made it. Load the page again.')
+}
+
+function saidOf(field: string, { [field]: text = '' }: WebhookFields): string {
+  const row = EVERY_SETTING[field]
+  if (row?.kind === 'flag') return text === 'true' ? 'yes' : 'no'
+  const said = row?.kind === 'values' && row.isTicked === true ? (readList(text)?.join(', ') ?? 'all') : text
+  return said === '' ? 'empty' : said
+}

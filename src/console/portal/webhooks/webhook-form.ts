@@ -10,10 +10,9 @@ import {
   type SettingValue,
 } from '../../../core/domain/delivery/endpoint-settings.ts'
 import { AppError } from '../../../core/domain/errors.ts'
-import { type Address, link } from '../addresses.ts'
 import { type Form, NO_FORM } from '../form.ts'
-import { html, type Markup, markup } from '../html.ts'
-import { options } from './webhook-names.ts'
+import { type Address, html, link, type Markup, markup } from '../html.ts'
+import { options } from '../list-filters.ts'
 
 /** The fields of a form about a webhook, as text. The key is left out, so that no page sends a typed key back. */
 export interface WebhookFields {

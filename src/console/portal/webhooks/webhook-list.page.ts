@@ -10,13 +10,11 @@ import { describeLimit, type ShownLimit } from '../../../core/domain/delivery/pa
 import { firstLine } from '../../../core/domain/text.ts'
 import type { EndpointView, FoundEndpoints } from '../../../core/flow/delivery/endpoint-queries.ts'
 import { answerWord } from '../../problems/failure-words.ts'
-import { buttonLink, link, withQuery } from '../addresses.ts'
-import { html, type Markup, type Part } from '../html.ts'
-import { renderPage } from '../layout.ts'
-import type { Visit } from '../page-route.ts'
+import { buttonLink, html, link, type Markup, type Part, withQuery } from '../html.ts'
+import { renderPage, type Visit } from '../layout.ts'
+import { options } from '../list-filters.ts'
 import { asOfLine, breakable, headline, type StateKind, stateMark, table } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
-import { options } from './webhook-names.ts'
 
 const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', untried: 'none', failing: 'bad', disabled: 'off' }
 

@@ -4,9 +4,9 @@ import { CONDITIONS } from '../../../core/domain/delivery/endpoint-state.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { mistakeIn } from '../form.ts'
-import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import type { PageAnswer, PageRoute, Visit } from '../layout.ts'
 import { type WebhookSaid, webhookPage } from './webhook.page.ts'
-import { webhookEditPages } from './webhook-edit.pages.ts'
+import { webhookEditPages } from './webhook-edit.page.ts'
 import { webhookListPage } from './webhook-list.page.ts'
 
 const LIST_MAX = 100

@@ -4,9 +4,9 @@ import { createSingleFlight } from '../../flow/shared-flight.ts'
 import { breakerState, credentialsState, pushHealth, unavailableReason } from '../polling/upstream.routes.ts'
 import { instant, jsonAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
+import { answerHealth } from '../server/public.ts'
 import { ANY_QUERY } from '../server/query.ts'
 import { ownRoute } from '../server/route.ts'
-import { answerHealth } from './health.ts'
 
 interface MetricsText {
   readonly contentType: string

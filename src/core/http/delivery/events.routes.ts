@@ -4,15 +4,75 @@ import { AppError } from '../../domain/errors.ts'
 import type { FeedPage } from '../../flow/delivery/feed-tail.ts'
 import type { FollowFeed } from '../../flow/delivery/follow-feed.ts'
 import type { Log } from '../../flow/ports.ts'
-import { type AnswerOf, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, identifier, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import type { Authorize, HoldAccess } from '../server/authorize.ts'
 import { headerValues } from '../server/header-values.ts'
 import { leavingOf } from '../server/leaving.ts'
 import { count, durationMs, query, whole } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-import { streamEvents } from './event-stream.ts'
-import { feedEventSchema } from './feed-schemas.ts'
-import { createFollowerSlots } from './follower-slots.ts'
+import { createFollowerSlots, streamEvents } from './event-stream.ts'
+
+const members = () => z.record(z.string(), z.unknown()).describe('Members that the carrier sent and the relay does not know.')
+
+const feedParcel = named('FeedParcel', () =>
+  z.strictObject({
+    id: numberedId().describe("The relay's own id of the parcel, the same until a `join` replaces it."),
+    identifiers: z.array(identifier()),
+    trackingIds: z.array(z.string()),
+    distributionType: z.string(),
+    extra: members(),
+    history: z.array(wholeNumber()).describe('The whole history by entry id, newest first.'),
+  }),
+)
+
+const feedEntry = named('FeedEntry', () =>
+  z.strictObject({
+    id: wholeNumber(),
+    status: z.string(),
+    detailedStatus: z.string(),
+    eventTimestamp: z.string(),
+    location: z.string(),
+    displayToConsumer: z.boolean(),
+    texts: z
+      .record(z.string(), z.strictObject({ consumer: z.string().nullable().optional(), detailed: z.string().nullable().optional() }))
+      .describe('By language. A missing member was never reported.'),
+    extra: members(),
+  }),
+)
+
+const eventMembers = () => ({
+  sequence: z.int().min(1),
+  parcel: feedParcel(),
+  entry: feedEntry().nullable().describe('Null: the event is about the parcel as a whole.'),
+})
+
+/** An event of the feed, by its kind. */
+const feedEventSchema = named('FeedEvent', () =>
+  z.discriminatedUnion('kind', [
+    z.strictObject({ kind: z.enum(['entry', 'update', 'split']), ...eventMembers() }),
+    z.strictObject({
+      kind: z.literal('united'),
+      ...eventMembers(),
+      united: z.array(wholeNumber()).optional().describe('The ids that are now part of `entry`.'),
+    }),
+    z.strictObject({
+      kind: z.literal('retired').describe('The parcel was past `retention.history` and is gone. No other parcel gets its id.'),
+      sequence: z.int().min(1),
+      parcel: z.strictObject({ id: numberedId() }),
+    }),
+    z.strictObject({
+      kind: z.literal('erased').describe('The parcel was erased, with its events. No other parcel gets its id.'),
+      sequence: z.int().min(1),
+      parcel: z.strictObject({ id: numberedId() }),
+    }),
+    z.strictObject({
+      kind: z.literal('join'),
+      ...eventMembers(),
+      joined: z.strictObject({ id: numberedId(), identifiers: z.array(identifier()) }).describe('The parcel that is now part of this one.'),
+      entries: z.array(feedEntry()).describe('All entries of the parcel, newest first.'),
+    }),
+  ]),
+)
 
 /** The limit of `wait` is shorter than the time after which the server closes inactive connections. */
 const QUERY = query({

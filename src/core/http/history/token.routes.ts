@@ -4,9 +4,9 @@ import type { Authenticate } from '../../flow/admin/tokens/authenticate.ts'
 import { jsonAnswer } from '../server/answer-schemas.ts'
 import { proveConnection } from '../server/connection-slots.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
-import { readJson } from '../server/json-body.ts'
 import { ANY_QUERY } from '../server/query.ts'
 import { ownRoute } from '../server/route.ts'
+import { readJson } from '../server/text-body.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const PASSWORD_LENGTH_MAX = 1024

@@ -1,9 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { AppError } from '../../domain/errors.ts'
 import type { Visitor } from '../../flow/admin/tokens/authenticate.ts'
 import { type AddressOf, networkOf } from './client-address.ts'
-import { createTries, type PerMinute } from './per-minute.ts'
 
 /** Counts a failed request. Returns the error to answer with: `failure` or, if its address has failed too often, `too_many_requests`. */
 export type CountFailure = (req: IncomingMessage, failure: AppError) => Promise<AppError>
@@ -61,4 +61,37 @@ function tooManyTries(retryAfterMs: number): AppError {
 function createCounts(): (of: string) => string {
   const salt = randomBytes(16)
   return (of) => String(createHmac('sha256', salt).update(of).digest().readUInt32BE() % COUNTS_MAX)
+}
+
+/** Adds one to the count of a key. Returns null while the count is within the limit, else the milliseconds until it starts again at 0. */
+type PerMinute = (key: string) => Promise<number | null>
+
+/** Limits failures by key. A try is counted before its result is known, so that many tries at the same time cannot exceed the limit. */
+interface Tries {
+  readonly begin: PerMinute
+  /** Takes back the count of a try that succeeded. */
+  forgive(key: string): Promise<void>
+}
+
+/** Creates a limit of failures for each key and minute. Call the returned function only after a failure, so that no success is counted. */
+export function createPerMinute(limit: number): PerMinute {
+  return createTries(limit).begin
+}
+
+function createTries(limit: number): Tries {
+  const limiter = new RateLimiterMemory({ points: limit, duration: 60 })
+  return {
+    async begin(key) {
+      try {
+        await limiter.consume(key)
+        return null
+      } catch (refusal) {
+        if (refusal instanceof RateLimiterRes) return Math.max(1000, refusal.msBeforeNext)
+        throw refusal
+      }
+    },
+    async forgive(key) {
+      await limiter.reward(key)
+    },
+  }
 }

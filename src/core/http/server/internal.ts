@@ -5,7 +5,7 @@ import { createShowDocs, type DocsOptions } from '../../../console/portal/docs/d
 import { createPortal, type PortalOptions } from '../../../console/portal/portal.ts'
 import type { Authenticate } from '../../flow/admin/tokens/authenticate.ts'
 import type { Serve } from '../../flow/history/serve.ts'
-import { plainRequests } from '../history/plain-requests.ts'
+import { plainRequests } from '../history/status.routes.ts'
 import { createAuthorize, createHoldAccess } from './authorize.ts'
 import { EdgeError } from './errors.ts'
 import { type AppOptions, createListener } from './listener.ts'

@@ -5,9 +5,9 @@ import type { App, Scope } from '../../flow/admin/tokens/authenticate.ts'
 import type { Authorize } from './authorize.ts'
 import type { AddressOf } from './client-address.ts'
 import type { ProblemCode } from './errors.ts'
-import { readJson, refuseOtherTypes } from './json-body.ts'
 import type { WithParams } from './present.ts'
 import { readQuery } from './query.ts'
+import { readJson, refuseOtherTypes } from './text-body.ts'
 
 /** The names of the variable parts of a path: `id` of `/relay/jobs/:id`. */
 export type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`

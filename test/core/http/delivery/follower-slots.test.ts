@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createFollowerSlots, type Slot } from '../../../../src/core/http/delivery/follower-slots.ts'
+import { createFollowerSlots, type Slot } from '../../../../src/core/http/delivery/event-stream.ts'
 
 const isRevoked = ({ revoked }: Slot) => revoked.aborted
 

@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import { koaBody } from 'koa-body'
+import { createListDecoder } from '../../domain/admin/watch-list.ts'
 import { AppError } from '../../domain/errors.ts'
 
 /** Makes the middleware that reads a JSON body of at most `bytesMax` bytes. Throws `bad_request` and `body_too_large`. */
@@ -31,4 +32,34 @@ function describe(message: string): string {
   if (message.includes('forbidden prototype')) return 'The body must not have a member "__proto__".'
   const [, line, column] = /line (\d+) column (\d+)/.exec(message) ?? []
   return line === undefined ? 'The body is not valid JSON.' : `The body is not valid JSON: look at line ${line}, column ${column}.`
+}
+
+interface LineBounds {
+  readonly bytesMax: number
+  /** The longest line, in characters. A longer line is cut off: the caller then refuses that line, and not the whole list. */
+  readonly lineLengthMax: number
+}
+
+/**
+ * Yields the lines of a body in UTF-8 or UTF-16 as they arrive. A line ends with LF or CRLF. Reads the body only as fast as the consumer
+ * takes lines. Throws `body_too_large`.
+ */
+export async function* readLines(body: AsyncIterable<unknown>, { bytesMax, lineLengthMax }: LineBounds): AsyncGenerator<string> {
+  const decoder = createListDecoder()
+  let rest = ''
+  let bytes = 0
+  for await (const chunk of body) {
+    if (!(chunk instanceof Uint8Array)) throw new TypeError('a body must be bytes')
+    bytes += chunk.length
+    if (bytes > bytesMax) throw new AppError('body_too_large', `A list may have at most ${bytesMax} bytes.`)
+    const lines = (rest + decoder.write(chunk)).split('\n')
+    rest = (lines.pop() ?? '').slice(0, lineLengthMax + 1)
+    for (const line of lines) yield cut(line, lineLengthMax)
+  }
+  rest += decoder.end()
+  if (rest !== '') yield cut(rest, lineLengthMax)
+}
+
+function cut(line: string, lengthMax: number): string {
+  return line.slice(0, lengthMax).replace(/\r$/, '')
 }
