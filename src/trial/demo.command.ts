@@ -1,15 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { fail, withExitCodes } from '../console/cli/exit-codes.ts'
-import { untilSignalled } from '../console/cli/signals.ts'
+import { fail, untilSignalled, withExitCodes } from '../console/cli/exit-codes.ts'
 import { pinsOfGuide, pinsOfMore, presentCompletion, presentGuide, presentMore } from './demo/guide.ts'
-import { type Happening, happeningsBetween } from './demo/happenings.ts'
 import { createLineView, createLiveView, createLook } from './demo/live-view.ts'
-import type { Picture } from './demo/picture.ts'
+import { type Happening, happeningsBetween, type Picture, type View } from './demo/picture.ts'
 import { openShop } from './demo/shop.ts'
 import { type Stage, setStage } from './demo/stage.ts'
 import { makeTrouble } from './demo/trouble.ts'
-import type { View } from './demo/view.ts'
 
 interface Flags {
   readonly store: 'sqlite' | 'postgres'

@@ -2,8 +2,7 @@ import { Command } from 'commander'
 import { stringify } from 'yaml'
 import { redactedConfig } from '../../core/config/redact.ts'
 import { readConfig } from './config/config-file.ts'
-import { configReferenceCommand } from './config/config-reference.ts'
-import { configSchemaCommand } from './config/config-schema.ts'
+import { configReferenceCommand, configSchemaCommand } from './config/config-reference.ts'
 import { withExitCodes } from './exit-codes.ts'
 
 /** `config print`, `config schema` and `config reference`. */

@@ -1,15 +1,14 @@
 import { Command, Option } from 'commander'
 import { DELIVERY_STATES } from '../../core/flow/delivery/manage-deliveries.ts'
 import type { DeliveryAnswer, InspectedDeliveryAnswer } from '../../core/http/delivery/deliveries.routes.ts'
-import { addRelayOptions, type ClientOptions, openRelay, print } from './asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, describeDeliveryProblem, openRelay, print } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
-import { describeDeliveryProblem } from './asking/unknown.ts'
 import { presentDeliveries, presentDelivery } from './deliveries/present-delivery.ts'
 import { replayCommand } from './deliveries/replay.ts'
 import { retryCommand, skipCommand } from './deliveries/retry.ts'
 import { findEndpoint } from './endpoints/find-endpoint.ts'
 import { fail } from './exit-codes.ts'
-import { readTimeOption } from './terminal/ages.ts'
+import { readTimeOption } from './terminal/table.ts'
 
 /** `deliveries`: lists, shows, retries, skips and replays deliveries of a running relay. */
 export function deliveriesCommand(): Command {

@@ -1,11 +1,10 @@
 import { Command } from 'commander'
 import type { InspectedEndpointAnswer } from '../../core/http/delivery/endpoints.routes.ts'
 import { addRelayOptions, type ClientOptions, openRelay, order, print } from './asking/ask-relay.ts'
-import { addCommand } from './endpoints/add.ts'
 import { removeCommand, retryCommand, rotateCommand, switchCommand, testCommand } from './endpoints/change.ts'
 import { everyEndpoint, findEndpoint } from './endpoints/find-endpoint.ts'
 import { presentEndpoint, presentEndpoints } from './endpoints/present-endpoint.ts'
-import { setCommand } from './endpoints/set.ts'
+import { addCommand, setCommand } from './endpoints/set.ts'
 
 /** `endpoints`: lists and manages the endpoints of a running relay. */
 export function endpointsCommand(): Command {

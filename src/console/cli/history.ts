@@ -5,12 +5,12 @@ import {
   type AskRelay,
   addRelayOptions,
   type ClientOptions,
+  describeParcelProblem,
   openRelay,
   print,
   type RelayAnswer,
   typedIdentifier,
 } from './asking/ask-relay.ts'
-import { describeParcelProblem } from './asking/unknown.ts'
 import { fail } from './exit-codes.ts'
 
 export function historyCommand(): Command {

@@ -6,13 +6,11 @@ import type { RefusalAnswer } from '../../upkeep/refusals/refusals.routes.ts'
 import type { ListedPushAnswer, PushAnswer, ReprocessedAnswer } from '../api/inbox.routes.ts'
 import type { OverviewAnswer } from '../overview/overview.routes.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from './asking/ask-relay.ts'
-import { type StepEnd, takeSteps } from './asking/many-steps.ts'
 import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
+import { type StepEnd, takeSteps } from './asking/progress-line.ts'
 import { fail, failUsage } from './exit-codes.ts'
-import { listPushes } from './inbox/named-parcels.ts'
-import { dismissAll, refreshNamed } from './inbox/settle-pushes.ts'
-import { age } from './terminal/ages.ts'
-import { type Cell, plain, shownBody, table } from './terminal/table.ts'
+import { dismissAll, listPushes, refreshNamed } from './inbox/settle-pushes.ts'
+import { age, type Cell, plain, shownBody, table } from './terminal/table.ts'
 
 interface InboxOptions extends ClientOptions, LimitOptions {
   readonly state?: string

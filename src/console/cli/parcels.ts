@@ -4,8 +4,7 @@ import { STOPPED_REASONS } from '../../core/flow/admin/parcels/parcel-queries.ts
 import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
 import { addRelayOptions, type ClientOptions, openRelay } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
-import { age, until } from './terminal/ages.ts'
-import { plain, table } from './terminal/table.ts'
+import { age, plain, table, until } from './terminal/table.ts'
 
 interface ParcelsOptions extends ClientOptions, LimitOptions {
   readonly status?: string

@@ -4,7 +4,7 @@ import type { PageAnswer } from '../../core/http/server/answer-schemas.ts'
 import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
 import type { RefreshedAnswer } from '../api/parcels.routes.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, typedIdentifier } from './asking/ask-relay.ts'
-import { type StepEnd, takeSteps } from './asking/many-steps.ts'
+import { type StepEnd, takeSteps } from './asking/progress-line.ts'
 import { EXIT } from './exit-codes.ts'
 
 /** `refresh`: makes a running relay ask the carrier about parcels now. */

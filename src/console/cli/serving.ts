@@ -11,8 +11,7 @@ import { endProcess } from '../../core/runtime/end-process.ts'
 import { setHeapFlags } from '../../core/runtime/heap-flags.ts'
 import { VERSION } from '../../package-files.ts'
 import { openConfig, readConfig } from './config/config-file.ts'
-import { EXIT, fail } from './exit-codes.ts'
-import { untilSignalled } from './signals.ts'
+import { EXIT, fail, untilSignalled } from './exit-codes.ts'
 
 /** Runs the relay of a config file until a signal stops it or it cannot go on. */
 export async function serve(path: string): Promise<void> {

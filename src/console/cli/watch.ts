@@ -14,7 +14,7 @@ import {
   typedIdentifier,
 } from './asking/ask-relay.ts'
 import { sendList } from './asking/list-file.ts'
-import { noteBegan } from './endpoints/began-note.ts'
+import { everyEndpoint } from './endpoints/find-endpoint.ts'
 import { EXIT, fail } from './exit-codes.ts'
 
 interface WatchOptions extends ClientOptions {
@@ -104,4 +104,20 @@ async function watchFile(ask: AskRelay, file: string, options: WatchOptions): Pr
     `${countText(total.watched)} watched (${countText(total.created)} new to the relay), ${countText(total.failed)} bad of ${counted(total.watched + total.failed, 'line', 'lines')}\n${total.created > 0 ? firstPollsOf(pause) : pause}`,
   )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
+}
+
+const NAMED_MAX = 10
+
+/** Says which endpoints are sent what the first polls of new parcels find, and since when; empty: there are no endpoints. */
+export async function noteBegan(ask: AskRelay): Promise<string> {
+  const endpoints = await everyEndpoint(ask)
+  if (endpoints.length === 0) return ''
+  const lines = endpoints.slice(0, NAMED_MAX).map(({ name, state, backfill, beganAt }) => {
+    const since = backfill ? 'at any time (backfill)' : `since ${beganAt}`
+    return state === 'disabled'
+      ? `  ${name} (disabled): what happened ${since}, once it is enabled\n`
+      : `  ${name}: what happened ${since}\n`
+  })
+  const more = endpoints.length - lines.length
+  return `Endpoints are sent what the first polls find:\n${lines.join('')}${more === 0 ? '' : `  and ${more} more: parcel-relay endpoints\n`}`
 }

@@ -1,9 +1,8 @@
-import { madeEvent } from './made-event.ts'
 import type { Picture } from './picture.ts'
 import type { DemoReplica } from './replica.ts'
 import { ADMIN, SHOP } from './shop.ts'
 import type { Stage } from './stage.ts'
-import { ABOUT_TROUBLE } from './trouble.ts'
+import { ABOUT_TROUBLE, madeEvent } from './trouble.ts'
 
 export interface GuideOptions {
   /** The relay knows this parcel. */

@@ -77,7 +77,7 @@ export function totalsOf({ parcels, replicas }: Picture): Totals {
 }
 
 /** Whether a poll found an event whose push is lost. `mark` alone does not tell, because an event whose push is only late is `polled` too. */
-export function isFilled({ lost, mark }: EventPicture): boolean {
+function isFilled({ lost, mark }: EventPicture): boolean {
   return lost && mark === 'polled'
 }
 
@@ -112,4 +112,44 @@ function textOf(value: unknown, name: string): string {
 
 function countBy<T>(items: readonly T[], keyFor: (item: T) => string): ReadonlyMap<string, number> {
   return new Map([...Map.groupBy(items, keyFor)].map(([key, group]) => [key, group.length]))
+}
+
+export type HappeningKind = 'pushed' | 'lost' | 'filled' | 'complete' | 'relayed'
+
+export interface Happening {
+  readonly kind: HappeningKind
+  readonly trackingNumber: string
+  readonly about: string
+}
+
+/** Lists what has happened between two pictures. `before` null: `now` is the first picture. */
+export function happeningsBetween(before: Picture | null, now: Picture): readonly Happening[] {
+  const earlier = new Map(before?.parcels.map((parcel) => [parcel.trackingNumber, parcel]))
+  return now.parcels.flatMap((parcel) => happeningsOf(earlier.get(parcel.trackingNumber), parcel))
+}
+
+function happeningsOf(before: ParcelPicture | undefined, { trackingNumber, events, complete }: ParcelPicture): readonly Happening[] {
+  const happened = events.flatMap((event, nth) =>
+    eventHappenings(before?.events[nth], event).map((kind) => ({ kind, trackingNumber, about: event.title })),
+  )
+  if (!complete || before?.complete === true) return happened
+  return [...happened, { kind: 'complete', trackingNumber, about: `${events.length} entries, the same bytes as the carrier's` }]
+}
+
+function eventHappenings(before: EventPicture | undefined, now: EventPicture): readonly HappeningKind[] {
+  return [
+    ...(now.mark === 'pushed' && before?.mark !== 'pushed' ? (['pushed'] as const) : []),
+    ...(now.lost && before?.lost !== true ? (['lost'] as const) : []),
+    ...(isFilled(now) && (before === undefined || !isFilled(before)) ? (['filled'] as const) : []),
+  ]
+}
+
+/** Shows the demo's progress, on a terminal or in a file. */
+export interface View {
+  /** Prints text that the picture does not overwrite. */
+  note(text: string): void
+  /** Replaces the lines that are always shown below the picture. A note, in contrast, scrolls away. */
+  pin(lines: readonly string[]): void
+  show(picture: Picture, happenings: readonly Happening[]): void
+  end(text: string): void
 }

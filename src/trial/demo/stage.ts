@@ -10,7 +10,7 @@ import type { Sandbox } from '../sandbox/handle.ts'
 import { startSandbox } from '../sandbox/sandbox.ts'
 import type { DemoRelays } from './replica.ts'
 import { type Subscriber, startSubscriber } from './subscriber.ts'
-import { startTroubledApps, type TroubledApps } from './troubled-apps.ts'
+import { startTroubledApps, type TroubledApps } from './trouble.ts'
 
 export interface StageOptions {
   readonly store: 'sqlite' | 'postgres'

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { Happening } from './happenings.ts'
+import type { Happening } from './picture.ts'
 
 /** An app to which the relay pushes events. It relies only on its shared key and the documented headers. */
 export interface Subscriber {

@@ -1,8 +1,7 @@
 import type { Faults } from './faults.ts'
 import type { PushAttempt, PushRecord } from './pusher.ts'
 import type { ParcelOrder, PushOrder, ScanOrder } from './runtime-scan.ts'
-import type { SandboxStats } from './stats.ts'
-import type { Tally } from './tally.ts'
+import type { SandboxStats, Tally } from './stats.ts'
 import type { ParcelNow } from './world.ts'
 
 export interface SandboxParcel extends ParcelNow {

@@ -10,8 +10,7 @@ import { type SandboxOptions, type Settings, settingsOf, webhookUrlsOf } from '.
 import { type ParcelPlan, spanMs } from './parcel-plan.ts'
 import { createPusher, type Pusher } from './pusher.ts'
 import { orderedParcel, orderedScan } from './runtime-scan.ts'
-import { type CallCounter, createCallCounter, pushStats } from './stats.ts'
-import { tallyWorld } from './tally.ts'
+import { type CallCounter, createCallCounter, pushStats, tallyWorld } from './stats.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import { createWorld, type Step, stepsOf, type World } from './world.ts'
 

@@ -3,13 +3,13 @@ import {
   type AskRelay,
   addRelayOptions,
   type ClientOptions,
+  describeParcelProblem,
   describeProblem,
   openRelay,
   print,
   typedIdentifier,
 } from '../../console/cli/asking/ask-relay.ts'
 import { sendList } from '../../console/cli/asking/list-file.ts'
-import { describeParcelProblem } from '../../console/cli/asking/unknown.ts'
 import { EXIT, fail } from '../../console/cli/exit-codes.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import type { ErasureAnswer, ErasureListAnswer } from './erasures.routes.ts'

@@ -1,9 +1,15 @@
+import { request as plainRequest } from 'node:http'
+import { request as tlsRequest } from 'node:https'
+import { getCACertificates } from 'node:tls'
 import { type Command, Option } from 'commander'
 import { readCertificates } from '../../../core/config/named-file.ts'
+import { systemCode } from '../../../core/domain/errors.ts'
 import { parseTypedIdentifier } from '../../../core/domain/identifiers.ts'
+import { suggestName } from '../../../core/domain/near-name.ts'
+import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../../core/domain/system-reason.ts'
+import type { PageAnswer } from '../../../core/http/server/answer-schemas.ts'
+import type { ListedParcelAnswer } from '../../api/parcel-answers.ts'
 import { CommandFailure } from '../exit-codes.ts'
-import { type Answer, type RequestToSend, sendRequest } from './send-request.ts'
-import { unreachable } from './unreachable.ts'
 
 export interface ClientOptions {
   readonly url: string
@@ -171,4 +177,134 @@ export function typedIdentifierText(text: string): string {
 /** Returns the relay's own description of the problem; without one, the status code. */
 export function describeProblem(answer: RelayAnswer): string {
   return (answer.ok ? undefined : answer.body.detail) ?? `status ${answer.status}`
+}
+
+interface RequestToSend {
+  readonly method: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** A private certificate authority (PEM), trusted in addition to the public authorities. */
+  readonly ca?: string | undefined
+  /** The only certificate (PEM) to accept, even if it is for another host name. Absent: any trusted certificate for the host name. */
+  readonly pinned?: string | undefined
+  /** The request fails when the connection was silent for this long. */
+  readonly timeoutMs: number
+}
+
+interface Answer {
+  readonly status: number
+  /** The body, parsed if it is JSON, else as text. */
+  readonly body: unknown
+}
+
+/** Sends a request. Rejects on a redirect or an incomplete answer. (`fetch` is no option, because it cannot trust a private authority.) */
+async function sendRequest(url: string, { method, headers = {}, body, timeoutMs, ...trust }: RequestToSend): Promise<Answer> {
+  const { status, type, text } = await new Promise<{ status: number; type: string; text: string }>((resolve, reject) => {
+    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const options = { method, headers: { ...headers, ...length }, timeout: timeoutMs, agent: false } as const
+    const request = url.startsWith('https:') ? tlsRequest(url, { ...options, ...tlsOptionsOf(trust) }) : plainRequest(url, options)
+    request.on('response', (response) => {
+      const parts: Buffer[] = []
+      response.on('data', (part: Buffer) => parts.push(part))
+      response.on('error', reject)
+      response.on('end', () => {
+        resolve({ status: response.statusCode ?? 0, type: response.headers['content-type'] ?? '', text: Buffer.concat(parts).toString() })
+      })
+    })
+    request.on('timeout', () => request.destroy(new Error('it sends nothing')))
+    request.on('error', reject)
+    request.end(body)
+  })
+  if (status >= 300 && status < 400) throw new Error('the server there answers with a redirect')
+  return { status, body: type.includes('json') ? parse(text) : text }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new Error('the server there sends no valid JSON', { cause })
+  }
+}
+
+function tlsOptionsOf({ ca, pinned }: Pick<RequestToSend, 'ca' | 'pinned'>) {
+  if (pinned !== undefined) return { ca: [pinned], allowPartialTrustChain: true, checkServerIdentity: () => undefined }
+  return ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }
+}
+
+/** For each error code: why no answer came, and what to do. */
+const REASONS: readonly (readonly [codes: RegExp, reason: (url: URL) => string])[] = [
+  [/^HPE_/, ({ host }) => `what answers there is not HTTP. With TLS its address begins with https://${host}`],
+  [/^ECONNREFUSED$/, () => 'nothing listens there. Is it running, and is this its internal listener (listen.internal)?'],
+  [/^(?:ENOTFOUND|EAI_)/, ({ hostname }) => `the name ${hostname} is not found`],
+  [/^ECONNRESET$/, ({ host }) => `the connection was ended without an answer. With TLS its address begins with https://${host}`],
+  [/^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, () => 'there is no route to it: look at the address, the network and the firewall'],
+]
+
+/** Returns the error for a request that got no complete answer. Its message says what to do next. */
+function unreachable(address: string, cause: unknown): Error {
+  const url = new URL(address)
+  const code = systemCode(cause) ?? ''
+  const fault = tlsFaultOf(code)
+  const known = REASONS.find(([codes]) => codes.test(code))?.[1](url)
+  const reason =
+    (fault === null ? known : `${tlsMeaning(fault, url.host)}. ${tlsRemedy(fault, '--ca or RELAY_CA')}`.replace(/\.$/, '')) ??
+    `${cause instanceof Error && code === '' ? cause.message : 'the connection failed'}. Is this its internal listener (listen.internal)?`
+  return new Error(`no relay answers at ${url.origin}: ${reason}`, { cause })
+}
+
+/** At most this many identifiers are compared with a mistyped one. */
+const CANDIDATES_MAX = 200
+/** To find similar identifiers, parcels are first searched by all characters but the last two, which may be mistyped. */
+const ENDING = 2
+const BEGINNING_MIN = 3
+
+/** Describes why a parcel was not found, and what to type next. For another problem, returns the relay's own description. */
+export async function describeParcelProblem(ask: AskRelay, identifier: string, answer: Refusal): Promise<string> {
+  if (answer.status !== 404) return `${identifier}: ${describeProblem(answer)}`
+  const detail = describeProblem(answer)
+  const known = detail.startsWith('No parcel has this identifier') ? 'no parcel has this identifier' : detail.replace(/\.$/, '')
+  const typed = typedIdentifierText(identifier)
+  const near = await nearestIdentifier(ask, typed)
+  const hint = near === null ? '' : `; did you mean ${near}?`
+  return `${identifier}: ${known}${hint === '' ? '.' : hint} "parcel-relay parcels ${typed.slice(0, 4)}" lists those that begin like it, "parcel-relay watch ${typed}" makes the relay poll it`
+}
+
+async function nearestIdentifier(ask: AskRelay, typed: string): Promise<string | null> {
+  const folded = typed.toUpperCase()
+  const beginnings = [
+    folded.slice(0, Math.max(BEGINNING_MIN, folded.length - ENDING)),
+    folded.slice(0, Math.max(BEGINNING_MIN, folded.length >> 1)),
+  ]
+  for (const beginning of beginnings) {
+    const path = `/relay/parcels?limit=${CANDIDATES_MAX}&query=${encodeURIComponent(beginning)}`
+    const page = await ask<PageAnswer<'parcels', ListedParcelAnswer>>('GET', path)
+    const known = page.ok ? page.body.parcels.flatMap(({ identifiers }) => identifiers) : []
+    const near = suggestName(folded, known)
+    if (near !== null) return near
+  }
+  return null
+}
+
+/** Describes why a delivery was not found, and what to type next. `instead`: makes the command for all deliveries of the named endpoint. */
+export async function describeDeliveryProblem(
+  ask: AskRelay,
+  id: string,
+  answer: Refusal,
+  instead: (name: string) => string,
+): Promise<string> {
+  if (answer.status !== 404) return `${id}: ${describeProblem(answer)}`
+  const named = await ask<PageAnswer<'endpoints', { readonly name: string }>>(
+    'GET',
+    `/relay/endpoints?limit=1&name=${encodeURIComponent(id)}`,
+  )
+  const endpoint = named.ok ? named.body.endpoints[0] : undefined
+  if (endpoint !== undefined)
+    return `no delivery has the id ${id}, which is the name of an endpoint: "parcel-relay ${instead(quoted(endpoint.name))}"`
+  return `no delivery has the id ${id}: "parcel-relay deliveries" lists the ids`
+}
+
+/** Quotes a name for a shell, if necessary. */
+function quoted(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`
 }

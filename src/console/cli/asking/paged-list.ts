@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { type AskRelay, type ClientOptions, describeProblem } from './ask-relay.ts'
-import { describeParcelProblem } from './unknown.ts'
+import { type AskRelay, type ClientOptions, describeParcelProblem, describeProblem } from './ask-relay.ts'
 
 const PAGE_MAX = 500
 const LIMIT_MAX = 100_000

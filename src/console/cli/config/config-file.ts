@@ -1,7 +1,9 @@
 import { resolve } from 'node:path'
 import { type Config, ConfigError, loadConfig, loadStoreSettings, type StoreSettings } from '../../../core/config/config.ts'
+import { readCertificates } from '../../../core/config/named-file.ts'
 import { filesNamedIn } from '../../../core/config/named-files.ts'
 import { OPENING_MS, tryOpening } from '../../../core/runtime/opening/try-opening.ts'
+import type { ClientOptions } from '../asking/ask-relay.ts'
 import { fail } from '../exit-codes.ts'
 
 /** Loads a config file. If it has problems, reports them, sets the exit code to 1 and resolves with null. */
@@ -30,4 +32,25 @@ async function open<Read>(given: string, load: (path: string) => Read): Promise<
   const path = resolve(given)
   await tryOpening([() => [{ what: 'the config file', path }], () => filesNamedIn(path)], { deadlineMs: OPENING_MS })
   return load(path)
+}
+
+/** How this machine reaches a relay with this config: its address, and the certificate that it shows. */
+export function addressOf(config: Config): Pick<ClientOptions, 'url' | 'pinned'> {
+  return { url: internalUrl(config), pinned: ownCertificate(config) }
+}
+
+function internalUrl({ listen: { internal } }: Config): string {
+  const host = internal.host === '0.0.0.0' ? '127.0.0.1' : internal.host === '::' ? '::1' : internal.host
+  return `${internal.tls === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${internal.port}`
+}
+
+/** Reads the certificate that the relay shows to this machine. It may be for another host name. Undefined: no TLS, or no readable file. */
+function ownCertificate({ listen: { internal } }: Config): string | undefined {
+  try {
+    const chain = internal.tls === null ? '' : readCertificates('listen.internal.tls.certFile', internal.tls.certFile)
+    // The first certificate of a chain is the relay's own. Do not trust the others: that would trust every certificate that they sign.
+    return /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/.exec(chain)?.[0]
+  } catch {
+    return undefined
+  }
 }

@@ -1,8 +1,7 @@
 import { OPERATOR_NAME } from '../../../core/domain/delivery/operator-event.ts'
 import type { DeliveryAnswer, InspectedDeliveryAnswer } from '../../../core/http/delivery/deliveries.routes.ts'
 import { describeAnswer, explainAttempt } from '../endpoints/present-endpoint.ts'
-import { age } from '../terminal/ages.ts'
-import { type Cell, plain, shownBody, type Tone, table } from '../terminal/table.ts'
+import { age, type Cell, plain, shownBody, type Tone, table } from '../terminal/table.ts'
 
 const TONES: Readonly<Partial<Record<DeliveryAnswer['state'], Tone>>> = {
   delivered: 'good',

@@ -2,11 +2,19 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { counted } from '../../../core/domain/amounts.ts'
 import type { DeliveryAnswer, ReplayAnswer, ReplayCountAnswer } from '../../../core/http/delivery/deliveries.routes.ts'
 import { followJob, reportJob } from '../../../upkeep/jobs/follow-job.ts'
-import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, print } from '../asking/ask-relay.ts'
-import { describeDeliveryProblem, describeParcelProblem } from '../asking/unknown.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeDeliveryProblem,
+  describeParcelProblem,
+  describeProblem,
+  openRelay,
+  print,
+} from '../asking/ask-relay.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { fail, failUsage } from '../exit-codes.ts'
-import { age, readTimeOption } from '../terminal/ages.ts'
+import { age, readTimeOption } from '../terminal/table.ts'
 
 interface ReplayOptions extends ClientOptions {
   readonly endpoint?: string

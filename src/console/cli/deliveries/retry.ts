@@ -1,8 +1,15 @@
 import { Command } from 'commander'
 import type { DeliveryAnswer } from '../../../core/http/delivery/deliveries.routes.ts'
 import type { EndpointAnswer } from '../../../core/http/delivery/endpoints.routes.ts'
-import { type AskRelay, addRelayOptions, type ClientOptions, openRelay, order, print } from '../asking/ask-relay.ts'
-import { describeDeliveryProblem } from '../asking/unknown.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeDeliveryProblem,
+  openRelay,
+  order,
+  print,
+} from '../asking/ask-relay.ts'
 import { findEndpoint } from '../endpoints/find-endpoint.ts'
 import { dueNow } from '../endpoints/present-endpoint.ts'
 import { fail, failUsage } from '../exit-codes.ts'

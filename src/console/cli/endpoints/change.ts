@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { signingKeysIn } from '../../../core/config/signing-keys.ts'
 import { counted } from '../../../core/domain/amounts.ts'
 import type { EndpointAnswer, KeyedEndpointAnswer } from '../../../core/http/delivery/endpoints.routes.ts'
 import type { TestAnswer } from '../../events/operator.routes.ts'
@@ -6,7 +7,6 @@ import { type AskRelay, addRelayOptions, type ClientOptions, openRelay, order, p
 import { EXIT } from '../exit-codes.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { describeAnswer, dueNow, explainAttempt } from './present-endpoint.ts'
-import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts'
 
 /** Creates a command whose argument is one endpoint, by name or id. */
 function aboutOne<Options extends ClientOptions, Found>(
@@ -117,4 +117,29 @@ export function removeCommand(): Command {
 async function findToRemove(ask: AskRelay, nameOrId: string, { yes }: RemoveOptions): Promise<Removable> {
   if (yes !== true || !/^\d{1,15}$/.test(nameOrId)) return await findEndpoint(ask, nameOrId)
   return await findEndpoint(ask, nameOrId).catch(() => ({ id: nameOrId, name: `endpoint ${nameOrId}`, waiting: 0 }))
+}
+
+export interface KeyOptions {
+  readonly keyFile?: string
+  readonly keyEnv?: string
+}
+
+/** Adds the options that name a key. The key itself is never an argument, because `ps` and the shell history show arguments. */
+export function addKeyOptions(command: Command): Command {
+  return command
+    .option('--key-file <file>', 'sign with the key in this file')
+    .option('--key-env <name>', 'sign with the key in this environment variable')
+}
+
+/** Reads the key for the `sharedKey` member of a request. If the user named no key, there is no member, and the relay makes a key. */
+export function keyIn({ keyFile, keyEnv }: KeyOptions): { readonly sharedKey?: string } {
+  if (keyFile !== undefined && keyEnv !== undefined) throw new Error('name the key with --key-file or with --key-env, not with both')
+  const [key] = signingKeysIn(keyFile === undefined ? [] : [keyFile], keyEnv === undefined ? [] : [keyEnv]).push
+  return key === undefined ? {} : { sharedKey: key.key }
+}
+
+/** Prints a key that the relay has made. A key that the user gave is not printed, because it is known and should not appear on a screen. */
+export function printKey({ sharedKey }: KeyedEndpointAnswer, given: { readonly sharedKey?: string }): void {
+  if (sharedKey !== undefined && given.sharedKey === undefined)
+    process.stdout.write(`Its key, which is shown only this once: ${sharedKey}\n`)
 }

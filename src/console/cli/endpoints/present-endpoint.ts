@@ -6,8 +6,7 @@ import { plainText } from '../../../core/domain/words.ts'
 import type { EndpointAnswer, InspectedEndpointAnswer } from '../../../core/http/delivery/endpoints.routes.ts'
 import type { TestAnswer } from '../../events/operator.routes.ts'
 import { type Extent, failureSentence, remedySentence, wordFailure } from '../../problems/failure-words.ts'
-import { age } from '../terminal/ages.ts'
-import { type Cell, plain, table } from '../terminal/table.ts'
+import { age, type Cell, plain, table } from '../terminal/table.ts'
 
 export function presentEndpoints(endpoints: readonly EndpointAnswer[]): string {
   if (endpoints.length === 0) return 'There is no endpoint yet. Add one: parcel-relay endpoints add NAME URL\n'
