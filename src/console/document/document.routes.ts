@@ -1,8 +1,7 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
 import { jsonAnswer } from '../../core/http/server/answer-schemas.ts'
-import { ANY_QUERY } from '../../core/http/server/query.ts'
-import { ownRoute } from '../../core/http/server/route.ts'
+import { OPEN, ownRoute } from '../../core/http/server/route.ts'
 
 /** Sends a page or a picture of the manual; `''` is the page of the API. */
 export type ShowDocs = (ctx: Context, name: string) => Promise<void>
@@ -16,18 +15,12 @@ export interface DocumentRoutePorts {
 /** The API and the manual, for people and programs. */
 export const DOCUMENT_ROUTES = [
   ownRoute({
+    ...OPEN,
     method: 'get',
     path: '/openapi.json',
-    listener: 'internal',
     summary: 'This document',
     description: 'OpenAPI 3.1, made from the table of routes.',
-    scope: null,
-    params: {},
-    query: ANY_QUERY,
-    body: null,
     answers: () => ({ 200: jsonAnswer('The document', z.looseObject({ openapi: z.literal('3.1.0') })) }),
-    problems: [],
-    example: { path: {} },
     handle:
       ({ readDocument }: DocumentRoutePorts) =>
       async (ctx) => {
@@ -37,33 +30,23 @@ export const DOCUMENT_ROUTES = [
       },
   }),
   ownRoute({
+    ...OPEN,
     method: 'get',
     path: '/docs',
-    listener: 'internal',
     summary: 'The API, for people',
     description: 'Every address with what it takes and answers, and a `curl` line.',
-    scope: null,
-    params: {},
-    query: ANY_QUERY,
-    body: null,
     answers: () => ({ 200: { description: 'A page', content: { 'text/html': z.string() } } }),
-    problems: [],
-    example: { path: {} },
     handle:
       ({ showDocs }: DocumentRoutePorts) =>
       async (ctx) =>
         await showDocs(ctx, ''),
   }),
   ownRoute({
+    ...OPEN,
     method: 'get',
     path: '/docs/:page',
-    listener: 'internal',
     summary: 'A page of the manual',
-    description: '',
-    scope: null,
     params: { page: { description: 'The name of the page, such as `operating`.', schema: () => z.string() } },
-    query: ANY_QUERY,
-    body: null,
     answers: () => ({
       200: { description: 'The page, or one of its pictures', content: { 'text/html': z.string(), 'image/svg+xml': z.string() } },
     }),

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { AppError } from '../../core/domain/errors.ts'
 import type { Authenticate, Credentials, Scope, Session, Visitor } from '../../core/flow/admin/tokens/authenticate.ts'
-import { headerValues } from '../../core/http/server/header-values.ts'
+import { headerValues } from '../../core/http/server/request-headers.ts'
 
 export interface Person {
   readonly name: string

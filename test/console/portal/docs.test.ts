@@ -1,8 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { expect, test } from 'vitest'
-import { MANUAL, PICTURES, RUNBOOKS } from '../../../src/console/portal/docs/manual.ts'
-import { loadMarkdown } from '../../../src/console/portal/docs/markdown.ts'
+import { loadMarkdown, MANUAL, PICTURES, RUNBOOKS } from '../../../src/console/portal/docs/manual.ts'
 import { askDocs } from '../../support/portal/docs-page.ts'
 
 const idsOf = (page: string) => [...page.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createGiveOnce } from '../../../src/console/portal/give-once.ts'
+import { createGiveOnce } from '../../../src/console/portal/form.ts'
 import type { FormerOrder } from '../../../src/core/domain/admin/operator-action.ts'
 
 const MINUTE_MS = 60_000

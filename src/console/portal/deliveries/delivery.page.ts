@@ -8,10 +8,9 @@ import {
   type ShownDelivery,
   type ShownRequest,
 } from '../../../core/flow/delivery/manage-deliveries.ts'
-import { leavingOf } from '../../../core/http/server/leaving.ts'
+import { leavingOf } from '../../../core/http/server/authorize.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
-import { html, link, type Markup, type Part } from '../html.ts'
-import { SHOWN_MAX } from '../indent-json.ts'
+import { html, link, type Markup, type Part, SHOWN_MAX } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { namesOfWebhooks, options, readTime, readTimes, type WebhookName } from '../list-filters.ts'
 import { actionButton, asOfLine, breakable, crumbs, facts, headline, stateMark, table } from '../parts.ts'

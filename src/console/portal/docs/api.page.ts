@@ -5,7 +5,7 @@ import type { PathParameter, RouteRow } from '../../../core/http/server/route.ts
 import { html, link, type Markup, markup, type Part } from '../html.ts'
 import type { ManualView } from '../layout.ts'
 import { headline } from '../parts.ts'
-import type { Markdown } from './markdown.ts'
+import type { Markdown } from './manual.ts'
 
 /** Makes the page about the API. It describes every route of both listeners: purpose, input, answers, and an example with `curl`. */
 export function apiPage({ to }: ManualView, md: Markdown, publicUrl: string | null): Markup {

@@ -5,8 +5,7 @@ import { type ManualView, renderManual } from '../layout.ts'
 import type { PortalSettings } from '../portal.ts'
 import { present, presentAsset } from '../present-page.ts'
 import { apiPage } from './api.page.ts'
-import { MANUAL, type ManualPage, manualPage, PICTURES } from './manual.ts'
-import { type LinkTo, loadMarkdown, type Markdown } from './markdown.ts'
+import { type LinkTo, loadMarkdown, MANUAL, type ManualPage, type Markdown, manualPage, PICTURES } from './manual.ts'
 
 export interface DocsOptions {
   /** Reads a file of `docs/`. */

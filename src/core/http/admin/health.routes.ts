@@ -3,10 +3,9 @@ import type { Readiness } from '../../flow/admin/readiness.ts'
 import { createSingleFlight } from '../../flow/shared-flight.ts'
 import { breakerState, credentialsState, pushHealth, unavailableReason } from '../polling/upstream.routes.ts'
 import { instant, jsonAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { answerHealth } from '../server/listener.ts'
 import { presentJson } from '../server/present.ts'
-import { answerHealth } from '../server/public.ts'
-import { ANY_QUERY } from '../server/query.ts'
-import { ownRoute } from '../server/route.ts'
+import { OPEN, ownRoute } from '../server/route.ts'
 
 interface MetricsText {
   readonly contentType: string
@@ -17,8 +16,6 @@ export interface HealthRoutePorts {
   readonly readiness: () => Promise<Readiness>
   readonly metrics: () => Promise<MetricsText>
 }
-
-const open = { method: 'get', scope: null, params: {}, query: ANY_QUERY, body: null, problems: [], example: { path: {} } } as const
 
 const readinessAs = (status: 'ready' | 'not_ready') =>
   z.strictObject({
@@ -47,7 +44,8 @@ const readinessAs = (status: 'ready' | 'not_ready') =>
 /** Whether the relay works, for probes and monitors. */
 export const HEALTH_ROUTES = [
   ownRoute({
-    ...open,
+    ...OPEN,
+    method: 'get',
     path: '/healthz',
     listener: 'both',
     summary: 'Is the process alive',
@@ -56,9 +54,9 @@ export const HEALTH_ROUTES = [
     handle: () => answerHealth,
   }),
   ownRoute({
-    ...open,
+    ...OPEN,
+    method: 'get',
     path: '/readyz',
-    listener: 'internal',
     summary: 'Can the relay take pushes and answer requests',
     description:
       'The body also tells of trouble with the carrier, but that is no reason for a 503: a relay whose carrier is down still serves.',
@@ -74,11 +72,10 @@ export const HEALTH_ROUTES = [
       },
   }),
   ownRoute({
-    ...open,
+    ...OPEN,
+    method: 'get',
     path: '/metrics',
-    listener: 'internal',
     summary: 'Metrics for Prometheus',
-    description: '',
     answers: () => ({ 200: { description: 'The text format of Prometheus', content: { 'text/plain': z.string() } } }),
     handle: ({ metrics }: HealthRoutePorts) => {
       const share = createSingleFlight<{ readonly contentType: string; readonly body: Buffer }>()

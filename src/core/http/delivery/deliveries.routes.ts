@@ -15,7 +15,7 @@ import {
   numberedId,
   wholeNumber,
 } from '../server/answer-schemas.ts'
-import { leavingOf } from '../server/leaving.ts'
+import { leavingOf } from '../server/authorize.ts'
 import { presentAnswerStart, presentInstant } from '../server/present.ts'
 import { count, instant, oneOf, page, query, read, text } from '../server/query.ts'
 import type { WithAuthorize } from '../server/route.ts'

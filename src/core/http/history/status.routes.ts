@@ -8,8 +8,8 @@ import type { Serve } from '../../flow/history/serve.ts'
 import { IDENTIFIER, named } from '../server/answer-schemas.ts'
 import type { Authorize } from '../server/authorize.ts'
 import { proveConnection } from '../server/connection-slots.ts'
-import { headerValues } from '../server/header-values.ts'
 import type { WithParams } from '../server/present.ts'
+import { headerValues } from '../server/request-headers.ts'
 import { ownRoute } from '../server/route.ts'
 
 const PARAMETERS_MAX = 100

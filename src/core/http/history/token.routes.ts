@@ -4,8 +4,7 @@ import type { Authenticate } from '../../flow/admin/tokens/authenticate.ts'
 import { jsonAnswer } from '../server/answer-schemas.ts'
 import { proveConnection } from '../server/connection-slots.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
-import { ANY_QUERY } from '../server/query.ts'
-import { ownRoute } from '../server/route.ts'
+import { OPEN, ownRoute } from '../server/route.ts'
 import { readJson } from '../server/text-body.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
@@ -22,21 +21,17 @@ const credentialsSchema = () => z.object({ username: z.string(), password: z.str
 /** Tokens of apps, in exactly the carrier's shape. */
 export const TOKEN_ROUTES = [
   ownRoute({
+    ...OPEN,
     method: 'post',
     path: '/auth/token',
-    listener: 'internal',
     summary: 'Log in',
     description: 'The token is valid for `token.lifetime`. Send it as `Authorization: Bearer TOKEN`.',
-    scope: null,
-    params: {},
-    query: ANY_QUERY,
     body: {
       bytesMax: BODY_BYTES_MAX,
       content: { 'application/json': { schema: credentialsSchema, example: { username: 'shop', password: 'shop-demo-password' } } },
     },
     answers: () => ({ 200: jsonAnswer('The token', z.strictObject({ token: z.string() })) }),
     problems: ['unauthorized', 'too_many_requests', 'storage_unavailable'],
-    example: { path: {} },
     handle: ({ authenticate, visitorOf, countFailure }: TokenRoutePorts) => {
       const readBody = readJson(BODY_BYTES_MAX)
       return async (ctx) => {

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { named } from '../server/answer-schemas.ts'
-import { ANY_QUERY } from '../server/query.ts'
-import { ownRoute } from '../server/route.ts'
+import { OPEN, ownRoute } from '../server/route.ts'
 import { receivePushes } from './webhook.ts'
 
 const texts = () => z.array(z.looseObject({ value: z.string(), languageCode: z.string() }))
@@ -36,19 +35,16 @@ export const EXAMPLE_EVENT = {
 /** The address to which the carrier pushes. The public listener serves it before any router, and no schema checks a push. */
 export const WEBHOOK_ROUTES = [
   ownRoute({
+    ...OPEN,
     method: 'post',
     path: '/webhooks/status',
     listener: 'public',
     summary: 'Take a push of the carrier',
     description:
       'The path is the setting `webhook.path`. Exactly one `x-service-hmac-sha256` header: the HMAC-SHA256 of the exact body, in Base64, with one of `webhook.sharedKeys`. After any answer but 200, send it again; a duplicate does no harm.',
-    scope: null,
-    params: {},
-    query: ANY_QUERY,
     body: { bytesMax: null, content: { 'application/json': { schema: eventSchema, example: EXAMPLE_EVENT } } },
     answers: () => ({ 200: { description: 'The push is on disk: recorded, a duplicate, expired or quarantined' } }),
     problems: ['signature_invalid', 'body_too_large', 'too_many_requests', 'overloaded', 'storage_unavailable'],
-    example: { path: {} },
     handle: receivePushes,
   }),
 ]

@@ -4,12 +4,11 @@ import type { RefusalSamples } from '../../../upkeep/refusals/explain-refusals.t
 import { AppError } from '../../domain/errors.ts'
 import { admitSignature, type Receive } from '../../flow/ingest/receive.ts'
 import type { Meter } from '../../flow/ports.ts'
-import type { AddressOf } from '../server/client-address.ts'
 import { proveConnection } from '../server/connection-slots.ts'
 import { EdgeError } from '../server/errors.ts'
 import type { CountFailure } from '../server/failures.ts'
-import { headerValues } from '../server/header-values.ts'
 import type { RawBodies } from '../server/raw-body.ts'
+import { type AddressOf, headerValues } from '../server/request-headers.ts'
 
 export interface WebhookPorts {
   /** `webhook.path`, which must match exactly. */

@@ -1,9 +1,10 @@
+import type { ServerResponse } from 'node:http'
 import type { Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import type { App, Authenticate, Scope } from '../../flow/admin/tokens/authenticate.ts'
 import { proveConnection } from './connection-slots.ts'
 import type { CountFailure } from './failures.ts'
-import { headerValues } from './header-values.ts'
+import { headerValues } from './request-headers.ts'
 
 /** A bearer token as in RFC 6750, 2.1, with a limit on its length. The scheme may be in upper or lower case (RFC 9110, 11.1). */
 const BEARER = /^bearer ([\w\-.~+/]{1,4096}=*)$/i
@@ -39,4 +40,12 @@ function tokenOf(ctx: Context): string {
   const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]
   if (token === undefined) throw new AppError('unauthorized', 'Send one Authorization header with a bearer token.')
   return token
+}
+
+/** Returns a controller that aborts when the client disconnects. If the client is gone already, no event follows, so it aborts at once. */
+export function leavingOf(res: ServerResponse): AbortController {
+  const leaving = new AbortController()
+  if (res.closed) leaving.abort()
+  else res.once('close', () => leaving.abort())
+  return leaving
 }

@@ -3,7 +3,7 @@ import type { Context, Middleware } from 'koa'
 import { AppError, type ErrorCode, isStorageFailure, lacksRoom, storeUnavailable } from '../../domain/errors.ts'
 import { createFailureLog, type FailureLog } from '../../flow/log-digest.ts'
 import type { Log } from '../../flow/ports.ts'
-import { traceOf } from './header-values.ts'
+import { traceOf } from './request-headers.ts'
 
 type EdgeCode = 'no_such_address' | 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'internal'
 

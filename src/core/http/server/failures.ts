@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { AppError } from '../../domain/errors.ts'
 import type { Visitor } from '../../flow/admin/tokens/authenticate.ts'
-import { type AddressOf, networkOf } from './client-address.ts'
+import { type AddressOf, networkOf } from './request-headers.ts'
 
 /** Counts a failed request. Returns the error to answer with: `failure` or, if its address has failed too often, `too_many_requests`. */
 export type CountFailure = (req: IncomingMessage, failure: AppError) => Promise<AppError>

@@ -1,10 +1,12 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
-import type { Middleware } from 'koa'
+import type { Context, Middleware } from 'koa'
 import Koa from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import type { Log } from '../../flow/ports.ts'
+import { type MisdirectedPorts, noteMisdirected, receivePushes, type WebhookPorts } from '../ingest/webhook.ts'
 import { EdgeError, noSuchAddress, presentProblems } from './errors.ts'
-import { headerValues } from './header-values.ts'
+import { presentJson } from './present.ts'
+import { headerValues } from './request-headers.ts'
 
 export interface AppOptions {
   readonly log: Log
@@ -55,4 +57,31 @@ function ambiguityOf(req: IncomingMessage): Error | null {
     return new AppError('bad_request', 'The only supported transfer coding is "chunked".')
   }
   return headerValues(req, 'host').length > 1 ? new AppError('bad_request', 'Send exactly one Host header.') : null
+}
+
+interface PublicOptions extends AppOptions, WebhookPorts, MisdirectedPorts {}
+
+/** Creates the listener for the carrier. It serves the webhook and `/healthz`, nothing else. */
+export function createPublicListener(options: PublicOptions): RequestListener {
+  return createListener({ ...options, areRefusalsCounted: true }, (app) =>
+    app.use(receivePushes(options)).use(healthRoute()).use(noteMisdirected(options)),
+  )
+}
+
+/** Answers GET and HEAD /healthz: the process is alive. Does not touch the store or the carrier. */
+export function answerHealth(ctx: Context): void {
+  presentJson(ctx, 200, { status: 'ok' })
+}
+
+/** Serves GET and HEAD /healthz on the public listener, which has no router. */
+function healthRoute(): Middleware {
+  return async (ctx, next) => {
+    if (ctx.path !== '/healthz') {
+      await next()
+      return
+    }
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
+      throw new EdgeError('method_not_allowed', 'Allowed here: GET, HEAD.', { allow: 'GET, HEAD' })
+    answerHealth(ctx)
+  }
 }

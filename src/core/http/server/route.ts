@@ -3,10 +3,10 @@ import type { z } from 'zod'
 import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { App, Scope } from '../../flow/admin/tokens/authenticate.ts'
 import type { Authorize } from './authorize.ts'
-import type { AddressOf } from './client-address.ts'
 import type { ProblemCode } from './errors.ts'
 import type { WithParams } from './present.ts'
-import { readQuery } from './query.ts'
+import { ANY_QUERY, readQuery } from './query.ts'
+import type { AddressOf } from './request-headers.ts'
 import { readJson, refuseOtherTypes } from './text-body.ts'
 
 /** The names of the variable parts of a path: `id` of `/relay/jobs/:id`. */
@@ -133,6 +133,18 @@ function jsonReaderOf(body: RouteBody | null) {
 
 /** A row outside of /relay, whose handler reads the request itself: the carrier's API, and routes without a token. */
 type OwnRow<Path extends `/${string}`, Ports> = Described<Path> & Pick<Route<Ports>, 'scope' | 'listener' | 'handle'>
+
+/** What most routes that are open to everybody share: no token, no parameters that count, no body, no problems of their own. */
+export const OPEN = {
+  listener: 'internal',
+  scope: null,
+  params: {},
+  query: ANY_QUERY,
+  body: null,
+  description: '',
+  problems: [],
+  example: { path: {} },
+} as const
 
 export function ownRoute<const Path extends `/${string}`, Ports>(row: OwnRow<Path, Ports>): Route<Ports> {
   return row

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { createAddressOf } from '../../../../src/core/http/server/client-address.ts'
+import { createAddressOf } from '../../../../src/core/http/server/request-headers.ts'
 import { closeOpened, openHttp } from '../../carrier/carrier-double.ts'
 
 test.each([

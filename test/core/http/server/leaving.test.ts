@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, request, type ServerResponse } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
-import { leavingOf } from '../../../../src/core/http/server/leaving.ts'
+import { leavingOf } from '../../../../src/core/http/server/authorize.ts'
 import { listen } from '../../../support/network/listen.ts'
 
 /** Begins a request, and returns the object with which the server answers it. */
