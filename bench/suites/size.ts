@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import pg from 'pg'
-import { sqlite } from '../../src/core/store/sqlite/engine.ts'
+import { sqlite } from '../../src/core/store/sqlite/sqlite.ts'
 import { postgres } from '../../src/server/postgres/postgres-engine.ts'
 import { startPostgres } from '../../src/trial/demo/postgres/throwaway-server.ts'
 import { figure } from '../figures.ts'

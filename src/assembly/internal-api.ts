@@ -34,7 +34,7 @@ import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-
 import { otherClocksOf } from '../server/replicas/other-clocks.ts'
 import { REPLICA } from '../server/replicas/replicas.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
-import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-left-stores.ts'
+import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-move-mark.ts'
 import { createManageRebuild } from '../upkeep/rebuild/manage-rebuild.ts'
 import { createManageRetention } from '../upkeep/retention/manage-retention.ts'
 import { createManageSecrets } from '../upkeep/secrets/manage-secrets.ts'

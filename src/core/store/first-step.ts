@@ -1,3 +1,4 @@
+import type { Migration } from 'kysely/migration'
 import { COLUMNS, type Column, type ColumnType } from './schema.ts'
 
 /** The indexes of the first step. A column with `+` is only in PostgreSQL's index: SQLite adds it by itself. */
@@ -78,3 +79,18 @@ function restOf({ preset, isNull }: Column): string {
   const value = typeof preset === 'string' ? `'${preset}'` : preset
   return [...(value === undefined ? [] : [`default ${value}`]), ...(isNull === true ? [] : ['not null'])].join(' ')
 }
+
+/** How many rows one batch of a backfill fills. This takes a fraction of a second on either engine. */
+export const BACKFILL_ROWS = 5000
+
+/**
+ * Fills what a schema step has added, such as a column, in at most `rows` of the rows that existed before. Returns how many rows it filled; 0:
+ * none was left. It is called until it returns 0, also after a restart. So it must find the unfilled rows in the database, and needs an index or
+ * a range of ids to find them quickly.
+ */
+export type Backfill = (db: Parameters<Migration['up']>[0], rows: number) => Promise<number>
+
+/** The reason why a store from before the first release is refused, and the remedy. */
+export const MADE_UNRELEASED =
+  'it was made by a version from before the first release, which this version cannot read. Nothing was changed. Start on a new store: watch the parcels again, and ' +
+  'polls fetch their histories.'

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Session } from '../../core/store/engine.ts'
-import { rawStatement } from './raw-statement.ts'
+import { PROVISIONAL } from './history/provisional.ts'
+import { rawStatement } from './postgres-dialect.ts'
 
 /**
  * The counter of sequences is one row. A transaction that takes numbers locks the row until its commit. So numbers rise in the order of
@@ -42,7 +43,7 @@ export async function readEndpointsVersion(session: Session): Promise<number> {
  * as a conflict if endpoints have changed since `version`, or if another transaction has taken numbers after `last`. If `version` or `last`
  * is null, it is not checked.
  */
-export function advanceAtEnd(
+function advanceAtEnd(
   session: Session,
   end: { readonly count: number; readonly changes: number; readonly version: number | null; readonly last: number | null },
 ): void {
@@ -70,4 +71,53 @@ async function numberIn(rows: Promise<readonly { readonly value: number }[]>): P
   const [row] = await rows
   if (row === undefined) throw new Error('the counter of the store is gone')
   return row.value
+}
+
+/**
+ * The last part of a transaction. A transaction that locks the counter keeps all others from committing, so it must not wait for an answer
+ * while it has the lock. Everything that needs the counter is collected here, and sent together with the commit. Until the commit, sequences
+ * are provisional.
+ */
+export interface TransactionEnd {
+  /** Returns the next sequence. It is provisional, so write rows with it in `whenNumbered`. */
+  give(): number
+  /** Returns a provisional number for the first sequence after this transaction. */
+  toCome(): number
+  /**
+   * Notes that this transaction changes endpoints. `known`: the version of the endpoints when it read them; null: it has not read them. If
+   * another transaction has changed endpoints since, this one begins again.
+   */
+  changeEndpoints(known: number | null): void
+  /** Makes the transaction begin again if another one has taken a number above `sequence`. */
+  nothingSince(sequence: number): void
+  /** Adds a write that is sent after the counter is locked, so that the server can replace provisional numbers. */
+  whenNumbered(write: () => void): void
+  /** Sends everything. The commit must follow at once. */
+  send(): void
+}
+
+export function createTransactionEnd(session: Session): TransactionEnd {
+  const writes: (() => void)[] = []
+  let given = 0
+  let change: { readonly known: number | null } | null = null
+  let last: number | null = null
+  return {
+    give() {
+      given += 1
+      return PROVISIONAL + given
+    },
+    toCome: () => PROVISIONAL + given + 1,
+    changeEndpoints(known) {
+      change ??= { known }
+    },
+    nothingSince(sequence) {
+      last = sequence
+    },
+    whenNumbered: (write) => void writes.push(write),
+    send() {
+      if (given === 0 && change === null && last === null && writes.length === 0) return
+      advanceAtEnd(session, { count: given, changes: change === null ? 0 : 1, version: change?.known ?? null, last })
+      for (const write of writes) write()
+    },
+  }
 }

@@ -1,4 +1,5 @@
-import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
+import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, type RawBuilder, sql } from 'kysely'
+import type { Session } from '../../core/store/engine.ts'
 import type { Tables } from '../../core/store/schema.ts'
 import {
   type Dialect,
@@ -8,8 +9,8 @@ import {
   type SqlList,
   type SqlValue,
   type Statement,
+  statement,
 } from '../../core/store/statement.ts'
-import { escapeNul } from './nul-escape.ts'
 
 const postgresDialect: Dialect = {
   builder: new Kysely<Tables>({
@@ -90,4 +91,51 @@ function storableOne<One extends Exclude<SqlValue, SqlList>>(value: One): One | 
 
 function isList(value: SqlValue): value is SqlList {
   return Array.isArray(value)
+}
+
+const ESCAPE = '\u0001'
+const NUL = '\u0000'
+
+/**
+ * Escapes a text, because PostgreSQL (unlike SQLite) cannot store a NUL. A NUL becomes two characters, and the escape character becomes two
+ * other characters. `unescapeNul` restores every text, and escaped texts sort in the same order as the originals.
+ */
+export function escapeNul(text: string): string {
+  if (!text.includes(NUL) && !text.includes(ESCAPE)) return text
+  return text.replaceAll(ESCAPE, `${ESCAPE}\u0002`).replaceAll(NUL, `${ESCAPE}${ESCAPE}`)
+}
+
+export function unescapeNul(text: string): string {
+  if (!text.includes(ESCAPE)) return text
+  const [first = '', ...rest] = text.split(ESCAPE)
+  let plain = first
+  for (let at = 0; at < rest.length; at++) {
+    const after = rest[at] ?? ''
+    // An empty part lies between two escape characters, which stand for a NUL.
+    if (after === '' && at + 1 < rest.length) {
+      at += 1
+      plain += NUL + (rest[at] ?? '')
+    } else plain += ESCAPE + after.slice(1)
+  }
+  return plain
+}
+
+/** Makes a statement in PostgreSQL's own SQL. Rows are passed as one array per column, which the SQL reads with `unnest`. */
+export function rawStatement<P extends Params>() {
+  return <R>(build: (params: P) => RawBuilder<R>): Statement<P, R> =>
+    statement<P>()((db, params) => ({ compile: () => build(params).compile(db) }))
+}
+
+type Row = Readonly<Record<string, Exclude<SqlValue, readonly unknown[]>>>
+
+/** The parameters of a statement about several rows: an array per column. */
+export type Columns<R extends Row> = { readonly [Name in keyof R]: readonly R[Name][] }
+
+/** Enqueues a write of rows. Without rows, does nothing. */
+export function enqueueRows<R extends Row>(session: Session, write: Statement<Columns<R>, unknown>, rows: readonly R[]): void {
+  const [first] = rows
+  if (first === undefined) return
+  const columns: { [Name in keyof R]?: readonly R[Name][] } = {}
+  for (const name of Object.keys(first) as (keyof R)[]) columns[name] = rows.map((row) => row[name])
+  session.enqueueWrite(write, columns as Columns<R>)
 }

@@ -19,20 +19,20 @@ import { createWriteVerbs, type WriteParts, type WriteStore, type WriteTx } from
 import { eraseParcels, NO_PARCELS } from '../../upkeep/erasure/erase-parcels.rows.ts'
 import { listUnendedJobs } from '../../upkeep/jobs/jobs.rows.ts'
 import { loadRetention, removeParcels } from '../../upkeep/retention/remove-aged.rows.ts'
-import { createLostCommits, type LostCommits, type Timeline, timelineIn } from './admin/lost-commits.ts'
-import { namesIn, proveHeld } from './admin/replica-fence.ts'
+import { createLostCommits, type LostCommits, namesIn, proveHeld, type Timeline, timelineIn } from './admin/lost-commits.ts'
 import { missedAfterRestore } from './backups/restored-tombstones.ts'
-import { metAnother } from './conflicts.ts'
-import { announceOrder, readLastSequence } from './counter.ts'
-import { createDueFronts, type DueFronts } from './delivery/due-fronts.ts'
+import { announceOrder, createTransactionEnd, readLastSequence, type TransactionEnd } from './counter.ts'
+import { createDueFronts, type DueFronts, findSkippedOver } from './delivery/due-fronts.ts'
 import { cancelInSets, lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
 import { queuingVerbs } from './delivery/queuing-verbs.ts'
-import { findSkippedOver } from './delivery/skips-over-replicas.ts'
-import { readSubscribers, type Subscribers } from './delivery/subscribers.ts'
-import { createTransactionEndpoints, endpointVerbs, type TransactionEndpoints } from './delivery/transaction-endpoints.ts'
-import { applyBatch, enqueueFeed } from './history/apply-batch.ts'
-import { createInboxNumbers, type InboxNumbers } from './history/inbox-numbers.ts'
-import { loadNeeds, readWhole } from './history/load-needs.ts'
+import {
+  createTransactionEndpoints,
+  endpointVerbs,
+  readSubscribers,
+  type Subscribers,
+  type TransactionEndpoints,
+} from './delivery/transaction-endpoints.ts'
+import { applyBatch, enqueueFeed, loadNeeds, readWhole } from './history/apply-batch.ts'
 import {
   createKnownContents,
   createTransactionContents,
@@ -40,13 +40,13 @@ import {
   type TransactionContents,
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
-import { PROVISIONAL } from './history/provisional.ts'
+import { createInboxNumbers, type InboxNumbers, PROVISIONAL } from './history/provisional.ts'
 import { forgetFlights } from './polling/flights.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
+import { rawStatement } from './postgres-dialect.ts'
+import { metAnother } from './postgres-failure.ts'
 import type { PostgresSession } from './postgres-session.ts'
-import { rawStatement } from './raw-statement.ts'
 import { createStandingWatch, type StandingWatch } from './standing.ts'
-import { createTransactionEnd, type TransactionEnd } from './transaction-end.ts'
 
 /** What a replica remembers between transactions. It stays true when other replicas commit, and is forgotten if the server loses commits. */
 interface Memory {

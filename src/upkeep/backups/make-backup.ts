@@ -5,15 +5,13 @@ import Database from 'better-sqlite3'
 import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { readKeyFile, writeKeyFile } from '../../core/store/sqlite/key-file.ts'
-import { FILE_MODE } from '../../core/store/sqlite/permissions.ts'
-import { syncFolder } from '../../core/store/sqlite/whole-file.ts'
+import { FILE_MODE, syncFolder } from '../../core/store/sqlite/whole-file.ts'
 import { isThere, onFile } from '../../regular-file.ts'
 import { type BackupProgress, refuseUnmounted } from './backup.rules.ts'
 import { fileOf, keyFileOf, openFolder, partOf, placeOf, removeOutlived, removeParts } from './backup-folder.ts'
 import type { BackupOrder, PlacedBackup } from './backup-ports.rows.ts'
 import { removeCopy } from './copy-store.ts'
-import { digestFile } from './file-digest.ts'
-import { lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } from './manifest.ts'
+import { digestFile, lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } from './manifest.ts'
 
 const CHUNK_BYTES = 4 * 1024 * 1024
 

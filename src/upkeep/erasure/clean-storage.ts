@@ -3,7 +3,7 @@ import { counted } from '../../core/domain/amounts.ts'
 import type { ErasedWords } from '../../core/store/engine.ts'
 import { tombstoneFileOf } from '../../core/store/sqlite/tombstone-file.ts'
 import { isThere } from '../../regular-file.ts'
-import { storesLeftBeside } from '../moving/sqlite-left-stores.ts'
+import { storesLeftBeside } from '../moving/sqlite-move-mark.ts'
 import type { StorageState } from './erasure.rules.ts'
 import type { FileSearch } from './search-file.ts'
 

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import type { CarrierMemory } from '../../core/domain/polling/carrier-memory.ts'
+import { createPreparer, createStoredTables, movedRowsOf } from './move-target.ts'
 import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable, SETTING_OF_CARRIER } from './moved-tables.rows.ts'
 import {
   changesOf,
@@ -15,7 +16,6 @@ import {
 } from './sqlite-move-mark.ts'
 import type { StoreNumbers } from './store-move.rules.ts'
 import { type CopiedTable, createHoldOff, type MoveMark, type MoveSide, type MoveSource } from './store-moves.rows.ts'
-import { createPreparer, createStoredTables, movedRowsOf } from './stored-tables.ts'
 
 /** How long to wait for the write lock. The wait is normally short, because the writer's transactions are. */
 const LOCK_TIMEOUT_MS = 5000

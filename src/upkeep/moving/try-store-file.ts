@@ -1,7 +1,7 @@
 import type { StoreAddress } from '../../assembly/storage/store-address.ts'
 import { OPENING_MS, tryOpening } from '../../core/runtime/opening/try-opening.ts'
-import { behindLinks } from '../../core/store/sqlite/hold-store.ts'
-import { STORE_SUFFIXES } from '../../core/store/sqlite/permissions.ts'
+import { behindLinks } from '../../core/store/sqlite/lock.ts'
+import { STORE_SUFFIXES } from '../../core/store/sqlite/whole-file.ts'
 
 /**
  * Rejects if the file of a store does not open in time, with a message that names the file. Does nothing for a store on a server, because

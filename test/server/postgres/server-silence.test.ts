@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/core/domain/errors.ts'
-import { createSilence } from '../../../src/server/postgres/server-silence.ts'
+import { createSilence } from '../../../src/server/postgres/server-watch.ts'
 
 /** Acts as a server that answers, and accepts connections, only when the test says so. */
 function createWorld() {

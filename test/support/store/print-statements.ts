@@ -18,7 +18,7 @@ process.stdout.write(JSON.stringify(definedStatements().map(textOf)))
 
 async function compiler(): Promise<(one: Statement<never, unknown>) => string> {
   if (engine === 'sqlite') {
-    const { compileForSqlite } = await import('../../../src/core/store/sqlite/dialect.ts')
+    const { compileForSqlite } = await import('../../../src/core/store/sqlite/sqlite.ts')
     return (one) => compileForSqlite(one).sql
   }
   const { compileForPostgres } = await import('../../../src/server/postgres/postgres-dialect.ts')

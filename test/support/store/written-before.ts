@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { onTestFinished } from 'vitest'
 import { openWriteSide } from '../../../src/assembly/write-side.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
-import { sqlite } from '../../../src/core/store/sqlite/engine.ts'
+import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
 import { strictLog } from '../history/observed.ts'
 import { deliverOptions, recordOptions } from '../history/policy.ts'
 import { type AnswerAt, openAnswersAt } from '../network/answers-at.ts'
@@ -20,7 +20,7 @@ interface Recorded {
 export const recorded = readRecorded(JSON.parse(unpacked('answers.json.gz').toString()))
 
 function unpacked(name: string): Buffer {
-  return gunzipSync(readFileSync(new URL(`../../store/sqlite/written-before/${name}`, import.meta.url)))
+  return gunzipSync(readFileSync(new URL(`../../core/store/sqlite/written-before/${name}`, import.meta.url)))
 }
 
 function readRecorded(value: unknown): Recorded {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sqlite } from '../../../src/core/store/sqlite/engine.ts'
+import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { copyPlace } from '../../support/store/engines.ts'
 import { DIRECTIONS, moveStore, placeOf } from '../../support/store/moving.ts'

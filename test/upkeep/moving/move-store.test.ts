@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sqlite } from '../../../src/core/store/sqlite/engine.ts'
+import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
 import { postgresMoves } from '../../../src/server/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { sqliteMoves } from '../../../src/upkeep/moving/sqlite-moves.ts'

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { isStorageFailure } from '../../../src/core/domain/errors.ts'
-import { sqlite } from '../../../src/core/store/sqlite/engine.ts'
+import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
 import { openPostgresMoveTarget } from '../../../src/server/postgres/moving/postgres-move-target.ts'
 import { postgresMoves } from '../../../src/server/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'

@@ -1,13 +1,19 @@
+import { certainNeeds } from '../../domain/history/batch-needs.ts'
 import type { WriteSet } from '../../domain/history/change-set.ts'
+import type { KeptSighting } from '../../domain/history/sightings.ts'
+import { type Loaded, type Needs, pushKey } from '../../domain/history/snapshot.ts'
 import { enqueueComposed, queueDelivery } from '../delivery/deliveries.ts'
 import { appendFeed } from '../delivery/feed.ts'
+import type { Session } from '../engine.ts'
 import { dropAnswers, saveAnswer } from '../history/answers.ts'
+import type { Contents } from '../history/contents.ts'
 import { joinParcels } from '../history/join.ts'
-import { saveSighting } from '../history/sightings.ts'
-import { countDuplicate, deleteInbox, insertPush, updateInboxState } from '../ingest/inbox.ts'
+import { loadParcelFacts } from '../history/parcel-view.ts'
+import { loadSightings, loadSightingsOf, saveSighting } from '../history/sightings.ts'
+import { countDuplicate, deleteInbox, findTwin, insertPush, updateInboxState } from '../ingest/inbox.ts'
 import type { Leases } from '../polling/due-polls.ts'
 import { expectPush } from '../polling/expected-pushes.ts'
-import type { BatchSource } from './load-needs.ts'
+import type { KnownParcels } from './known-parcels.ts'
 
 interface ApplySource extends BatchSource {
   readonly leases: Pick<Leases, 'release'>
@@ -70,4 +76,29 @@ async function applyFeed({ session, known }: BatchSource, set: WriteSet): Promis
   for (const { sequence, body } of composed) enqueueComposed(session, sequence, body)
   for (const delivery of deliveries) await queueDelivery(session, delivery)
   for (const push of expected) await expectPush(session, push)
+}
+
+/** The writing connection and its caches. */
+interface BatchSource {
+  readonly session: Session
+  readonly contents: Contents
+  readonly known: KnownParcels
+}
+
+/** See `WriteTx.loadNeeds`. Loads parcels (mostly from the cache) and pushes first, because they make some other reads needless. */
+export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs): Promise<Loaded> {
+  const parcels = await known.findMany(asked.parcels)
+  const pushes = new Map<string, number>()
+  for (const { parcelId, digest } of asked.pushes) {
+    const inboxId = await findTwin(session, parcelId, digest)
+    if (inboxId !== null) pushes.set(pushKey(parcelId, digest), inboxId)
+  }
+  const needs = asked.parcels.length === 0 ? asked : certainNeeds(asked, parcels, pushes)
+  const seconds = new Map<number, KeptSighting[]>()
+  for (const { parcelId, second } of needs.seconds) {
+    const found = await loadSightings(session, contents, parcelId, second)
+    seconds.set(parcelId, [...(seconds.get(parcelId) ?? []), ...found])
+  }
+  const whole = await loadSightingsOf(session, contents, needs.whole)
+  return { needs, parcels, pushes, seconds, whole, ...(await loadParcelFacts(session, needs)) }
 }

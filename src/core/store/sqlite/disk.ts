@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { createIdentityCheck, identityOf, type LostFile, statIfThere } from './identity.ts'
+import { createIdentityCheck, identityOf, type LostFile, statIfThere } from './file.ts'
 
 interface StoreFiles {
   /** Free disk space for the relay's user. */

@@ -5,12 +5,10 @@ import { isThere } from '../../../regular-file.ts'
 import { readMark } from '../../../upkeep/moving/sqlite-move-mark.ts'
 import { refuseMoved } from '../../../upkeep/moving/store-moves.rows.ts'
 import { refuseHalfRestored } from '../../../upkeep/restore/swap-store.ts'
-import { openingFailure, refuseDamage, refuseIrregularFiles } from './file.ts'
-import { behindLinks } from './hold-store.ts'
-import { refuseSecondName } from './identity.ts'
-import { lockStore, StoreInUse } from './lock.ts'
+import { openingFailure, refuseDamage, refuseIrregularFiles, refuseSecondName } from './file.ts'
+import { behindLinks, lockStore, StoreInUse } from './lock.ts'
 import { refuseOtherSchema } from './migrate.ts'
-import { STORE_SUFFIXES } from './permissions.ts'
+import { STORE_SUFFIXES } from './whole-file.ts'
 
 /**
  * The state of a store. `new`: the store does not exist yet. `in_use`: a relay uses it. `pid`: the relay's process; null: the system does not

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { holdersOf, identityOf } from './identity.ts'
-import { makeFile } from './permissions.ts'
+import { followLinks, holdersOf, identityOf, openingFailure, refuseIrregularFiles, refuseSecondName } from './file.ts'
+import { makeFile } from './whole-file.ts'
 
 /** How long to wait for the lock. A relay that is stopping needs a moment to release it. */
 const PATIENCE_MS = 500
@@ -66,4 +66,37 @@ function lockFile(path: string, patienceMs: number): { readonly db: Database.Dat
 /** Asks the kernel which process has the lock, because a pid in a file could be stale. Null: the kernel does not tell. */
 function holderOf(lockPath: string): number | null {
   return holdersOf(statSync(lockPath).ino)?.[0] ?? null
+}
+
+/** A store that only this process may write to or replace, until the lock is released. */
+export interface HeldStore {
+  /** The file behind all symbolic links. The lock, the WAL, the key and the tombstones are beside this file. */
+  readonly path: string
+  readonly lock: StoreLock
+}
+
+/**
+ * Makes this process the only one that may write to a store or replace its files, under whatever name it is given. The relay and every command
+ * that opens a store begin with this. `admit` looks at the file before the lock is taken, and throws if the work may not go on. Throws
+ * `StoreInUse` while another process holds the store.
+ */
+export function holdStore(given: string, admit: (path: string) => void): HeldStore {
+  const path = behindLinks(given)
+  try {
+    refuseIrregularFiles(path)
+    admit(path)
+    refuseSecondName(path)
+    return { path, lock: lockStore(path) }
+  } catch (error) {
+    throw openingFailure(path, error)
+  }
+}
+
+/** Like `followLinks`, with an error that names the path, the cause and the remedy. */
+export function behindLinks(given: string): string {
+  try {
+    return followLinks(given)
+  } catch (error) {
+    throw openingFailure(given, error)
+  }
 }

@@ -2,23 +2,23 @@ import { eraseParcels, NO_PARCELS } from '../../../upkeep/erasure/erase-parcels.
 import { searchMentions } from '../../../upkeep/erasure/mentions.rows.ts'
 import { removeParcels } from '../../../upkeep/retention/remove-aged.rows.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { erasedEvent, retiredEvent } from '../../domain/delivery/feed-entry.ts'
+import { erasedEvent, type FeedEntries, type FeedEntriesRequest, type FeedParcel, retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import type { MarkedTombstone } from '../../domain/history/erased.ts'
 import { wordsInBody } from '../../domain/names-in-text.ts'
+import { decodePayloadRef } from '../codec.ts'
 import { enqueueComposed, queueDelivery } from '../delivery/deliveries.ts'
 import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
-import { appendFeed } from '../delivery/feed.ts'
+import { appendFeed, eventsAfter, type FeedRow, feedEntriesOf, feedParcel, leaveOutSent } from '../delivery/feed.ts'
 import { cancelEach } from '../delivery/settlements.ts'
-import type { WriteEngine } from '../engine.ts'
-import { createContents, listUnused, markContents, removeContents, unmarkContents } from '../history/contents.ts'
+import type { Session, WriteEngine } from '../engine.ts'
+import { type Contents, createContents, listUnused, markContents, removeContents, unmarkContents } from '../history/contents.ts'
 import { lastInboxId } from '../ingest/inbox.ts'
 import { createLeases } from '../polling/due-polls.ts'
 import { loadNumber, SEQUENCE, saveSetting } from '../settings.ts'
+import { statement } from '../statement.ts'
 import { createWriteVerbs, type WriteParts, type WriteStore, type WriteTx } from '../write-store.ts'
-import { applyChanges } from './apply-changes.ts'
-import { readFeedEntries } from './feed-row-by-row.ts'
+import { applyChanges, loadNeeds } from './apply-changes.ts'
 import { createKnownParcels, type KnownParcels } from './known-parcels.ts'
-import { loadNeeds } from './load-needs.ts'
 
 /** Values that are cached between transactions; null: the value was not read yet, or may be stale. */
 interface Memory {
@@ -234,4 +234,36 @@ function recordingVerbs(parts: Parts) {
       memory.inboxId = next.inboxId - 1
     },
   } satisfies Partial<WriteTx>
+}
+
+const keptBody = statement<{ id: number }>()((db, p) =>
+  db.selectFrom('inbox').select('id').where('id', '=', p.id).where('body', 'is not', null),
+)
+
+/**
+ * See `WriteTx.readFeedEntries`. Entries have their current content, but the payload of the original event.
+ *
+ * It reads row by row, which is safe only because nobody else commits between two reads. Otherwise a parcel that is joined to another between
+ * two reads would look erased.
+ */
+async function readFeedEntries(session: Session, contents: Contents, request: FeedEntriesRequest): Promise<FeedEntries> {
+  const rows = await session.all(eventsAfter, request)
+  const parcels = new Map<number, FeedParcel | null>()
+  const read: FeedRow[] = []
+  for (const row of rows) {
+    if (row.payload_ref === null) continue
+    const parcel = parcels.get(row.holder) ?? (await feedParcel(session, contents, row.holder))
+    parcels.set(row.holder, parcel)
+    const inboxId = inboxIdOf(row.payload_ref)
+    const hasBody = inboxId !== null && (await session.all(keptBody, { id: inboxId })).length > 0
+    read.push({ row, parcel, hasBody })
+  }
+  const entries = await leaveOutSent(session, request.endpointId, feedEntriesOf(read))
+  return { entries, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
+}
+
+/** Returns the inbox id of the push whose bytes are sent; null: a composed event is sent. */
+function inboxIdOf(ref: number): number | null {
+  const payload = decodePayloadRef(ref)
+  return payload.kind === 'push' ? payload.inboxId : null
 }

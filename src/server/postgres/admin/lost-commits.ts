@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 import pg, { type Pool } from 'pg'
+import { StorageFailure } from '../../../core/domain/errors.ts'
+import { parseStored } from '../../../core/domain/json-body.ts'
 import type { Session } from '../../../core/store/engine.ts'
-import { rawStatement } from '../raw-statement.ts'
+import { rawStatement } from '../postgres-dialect.ts'
 import { type Standing, standingColumns } from '../standing.ts'
 
 /** A replica's row, and the state of the server. */
@@ -41,7 +43,7 @@ export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timelin
 }
 
 /** The columns of a `ReplicaStanding`, for a statement that reads `replica` and the row `sequence` of `counter`. */
-export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
+const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
 
 /**
  * Notices that a server has lost commits that a replica wrote or read. After such a loss, another replica may have the same roles. All
@@ -95,4 +97,40 @@ function hasLost(before: Omit<Known, 'replicaId'>, found: Omit<Known, 'replicaId
   if (found.started_at_ms !== before.started_at_ms || found.sequence < before.sequence) return true
   if (found.server === before.server) return false
   return found.timeline === null || found.timeline !== before.timeline || found.seen_at_ms < before.seen_at_ms
+}
+
+const proveAlive = rawStatement<{ id: number }>()(
+  (p) => sql<ReplicaStanding>`
+    select ${replicaStanding} from replica join counter on counter.name = 'sequence'
+    where replica.id = ${p.id}::bigint for key share of replica`,
+)
+const proveRole = rawStatement<{ id: number; role: string }>()(
+  (p) => sql<ReplicaStanding>`
+    select ${replicaStanding} from replica join role on role.replica_id = replica.id join counter on counter.name = 'sequence'
+    where replica.id = ${p.id}::bigint and role.name = ${p.role}::text for key share of replica`,
+)
+
+interface Proof {
+  readonly replicaId: number
+  /** `any`: no role is checked. */
+  readonly role: 'poller' | 'janitor' | 'any'
+  readonly lostCommits: LostCommits
+  readonly timeline: () => Promise<Timeline>
+}
+
+/**
+ * Fails if this replica was declared dead or does not hold the role, or if the server has lost commits. Otherwise it locks the replica's row. To
+ * declare the replica dead, another replica has to delete that row, and so waits until the transaction ends. Renewing the lease does not wait.
+ */
+export async function proveHeld(session: Session, { replicaId, role, lostCommits, timeline }: Proof): Promise<void> {
+  const hasLost = lostCommits.asking(replicaId)
+  const [found] = await (role === 'any' ? session.all(proveAlive, { id: replicaId }) : session.all(proveRole, { id: replicaId, role }))
+  if (found === undefined) throw new StorageFailure('this replica was declared dead, and others have its roles')
+  if (await hasLost(found, timeline)) throw new StorageFailure('the server has lost commits: other replicas may have the roles of this one')
+}
+
+/** Parses a list of names that a replica's row stores as JSON. */
+export function namesIn(json: string): readonly string[] {
+  const names = parseStored(json)
+  return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : []
 }

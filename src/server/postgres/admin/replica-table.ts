@@ -8,17 +8,13 @@ import {
   type RoleChange,
 } from '../../../core/domain/admin/replica.ts'
 import type { LessonTable } from '../../../core/store/polling/shared-carrier.ts'
-import type { ReplicaConfig, ReplicaTable } from '../../replicas/replica-table.rows.ts'
+import type { ReplicaConfig, ReplicaTable, TimeSample } from '../../replicas/replica-table.rows.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
 import { SERVER } from '../standing.ts'
 import { alone, whole } from './alone.ts'
-import { createLessonTable } from './lesson-table.ts'
-import { createLostCommits, type LostCommits, type ReplicaStanding, timelineOf } from './lost-commits.ts'
-import { refuseOtherKeys } from './refuse-other-keys.ts'
-import { namesIn } from './replica-fence.ts'
-import { createTrustedTime } from './trusted-time.ts'
+import { createLostCommits, type LostCommits, namesIn, type ReplicaStanding, timelineOf } from './lost-commits.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** One connection renews leases and polls for changes. The other changes roles, and may have to wait for transactions of a dead replica. */
@@ -297,4 +293,65 @@ async function list(pool: Pool): Promise<readonly Replica[]> {
     roles: roles.rows.filter(({ replica_id }) => replica_id === row.id).map(({ name }) => name),
     concerns: decodeConcerns(row.concerns),
   }))
+}
+
+const takingLessons = (replicaId: number, limit: number) =>
+  `with alive as (select id from replica where id = ${whole(replicaId)} for key share)
+  delete from lesson where id in (select id from lesson order by id limit ${whole(limit)}) and exists (select 1 from alive) returning id, body`
+
+/** Opens the table in which replicas store what they learn about the carrier (their lessons), for the poller to read. */
+function createLessonTable({ pool, run }: WatchedPool): LessonTable {
+  return {
+    async add(lesson) {
+      await run(() => pool.query('insert into lesson (body) values ($1)', [lesson]))
+    },
+    async take(replicaId, limit) {
+      const rows = await run(() => alone<{ id: number; body: string }>(pool, takingLessons(replicaId, limit)))
+      return rows.toSorted((a, b) => a.id - b.id).map(({ body }) => body)
+    },
+  }
+}
+
+/** Throws unless each of the two replicas can decrypt what the other encrypts. */
+function refuseOtherKeys(mine: readonly string[], other: { readonly name: string; readonly keys: readonly string[] }): void {
+  const [myFirst] = mine
+  const [otherFirst] = other.keys
+  const opens = (keys: readonly string[], first: string | undefined) => first === undefined || keys.includes(first)
+  if (opens(mine, otherFirst) && opens(other.keys, myFirst)) return
+  throw new Error(
+    `secrets.atRestKeys: another relay on this database, ${other.name}, has other keys, and one of the two could not decrypt what the other encrypts. Give both ` +
+      'the same keys. To replace a key, first add the new one at the end everywhere, then move it to the front. If that relay was stopped just now, start this one again in a few seconds.',
+  )
+}
+
+/**
+ * Tells the time of a server's clock, but ignores a step forward for a while. Right after such a step, leases that were just renewed would
+ * seem to have lapsed long ago.
+ */
+interface TrustedTime {
+  /** `ttlMs`: how long a step forward is ignored. In that time every living replica renews its lease, so that the lease fits the new time. */
+  learn(sample: TimeSample, ttlMs: number): void
+  /** The latest time that the server's clock can show now, by the accepted samples; null: there was no sample. */
+  nowMs(): number | null
+}
+
+/** How far the server's clock and the local monotonic clock may drift apart in a second, the time between two samples. */
+const DRIFT_MS = 10
+
+function createTrustedTime(monotonic: () => number): TrustedTime {
+  /** The most by which the server's clock can be ahead of `monotonic()`; null: there was no sample. */
+  let aheadMs: number | null = null
+  let steppedAtMs: number | null = null
+  return {
+    learn({ serverMs, askedMs, heardMs }, ttlMs) {
+      const mostMs = serverMs + 1 - askedMs
+      const hasStepped = aheadMs !== null && serverMs - heardMs > aheadMs + DRIFT_MS
+      steppedAtMs = hasStepped ? (steppedAtMs ?? heardMs) : null
+      if (aheadMs !== null && hasStepped && heardMs - (steppedAtMs ?? heardMs) < ttlMs) return
+      // Accept a step back at once, because an earlier time only makes leases last longer.
+      aheadMs = aheadMs === null || hasStepped ? mostMs : Math.min(mostMs, aheadMs + DRIFT_MS)
+      steppedAtMs = null
+    },
+    nowMs: () => (aheadMs === null ? null : Math.floor(monotonic() + aheadMs)),
+  }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { NextDeliveries, NextRequest } from '../../../core/domain/delivery/dispatch-round.ts'
+import type { ClaimRef, NextDeliveries, NextRequest } from '../../../core/domain/delivery/dispatch-round.ts'
 import {
   ASKED_FOR,
   findNextDeliveries,
@@ -10,9 +10,10 @@ import {
   UNTRIED,
   waitingBesides,
 } from '../../../core/store/delivery/next-deliveries.ts'
+import { decodeSkipped, findSkipped } from '../../../core/store/delivery/settlements.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import { statement } from '../../../core/store/statement.ts'
-import { rawStatement } from '../raw-statement.ts'
+import { rawStatement } from '../postgres-dialect.ts'
 
 /** How long a `Front` is used, in milliseconds. A delivery that is planned for a time before the front may have to wait that long. */
 const FRONT_LASTS_MS = 2000
@@ -113,4 +114,19 @@ async function findFrom(
   ])
   const isUntried = ({ round }: NextRow) => round < look.round
   return { untried: rows.filter(isUntried), woken, retried: rows.filter((row) => !isUntried(row)) }
+}
+
+const marked = rawStatement<{ endpointIds: readonly number[] }>()(
+  (p) => sql<{ id: number; endpoint_id: number }>`
+    select id, endpoint_id from delivery where state < 2 and reason is not null and state in (0, 1)
+      and (endpoint_id = any(${p.endpointIds}::bigint[]) or not exists (select 1 from role where name = 'dispatcher/' || endpoint_id))`,
+)
+
+/**
+ * See `WriteTx.findSkipped`. Also finds deliveries to endpoints to which no replica sends now, because no other replica would find them.
+ * This is safe: none of those deliveries is being sent, and no replica claims a skipped delivery later.
+ */
+export async function findSkippedOver(session: Session, endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]> {
+  if (endpointIds === null) return await findSkipped(session, null)
+  return (await session.all(marked, { endpointIds: endpointIds.map(Number) })).map(decodeSkipped)
 }

@@ -3,7 +3,7 @@ import type { ClaimRef, QueuedDelivery, Settled } from '../../../core/domain/del
 import { cancelWaiting, endSkipped, hasEnded, isPlainlyAccepted, saveAttempted } from '../../../core/store/delivery/settlements.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import { real } from '../history/provisional.ts'
-import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
+import { type Columns, enqueueRows, rawStatement } from '../postgres-dialect.ts'
 
 function queuedRow({ endpointId, parcelId, sequence, inboxId, toldIn, nowMs }: QueuedDelivery) {
   return { endpointId: Number(endpointId), parcelId, sequence, inboxId, toldIn, nowMs }

@@ -1,10 +1,19 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
+import type { FeedEntries, FeedEntriesRequest, FeedEntry, FeedParcel } from '../../../core/domain/delivery/feed-entry.ts'
+import { deriveEntries, instantsTie, orderHistory } from '../../../core/domain/history/history.ts'
+import { presentParcel } from '../../../core/domain/history/kept-answers.ts'
+import { feedEntriesOf, leaveOutSent, survivorOf } from '../../../core/store/delivery/feed.ts'
+import { loadAnswersOf } from '../../../core/store/history/answers.ts'
+import { loadIdentifiersOf } from '../../../core/store/history/parcels.ts'
+import { loadOrders } from '../../../core/store/history/sightings.ts'
+import type { Tables } from '../../../core/store/schema.ts'
 import type { WriteTx } from '../../../core/store/write-store.ts'
+import type { TransactionEnd } from '../counter.ts'
+import { type BatchSource, readWhole } from '../history/apply-batch.ts'
 import type { TransactionContents } from '../history/postgres-contents.ts'
+import { rawStatement } from '../postgres-dialect.ts'
+import { metAnother } from '../postgres-failure.ts'
 import type { PostgresSession } from '../postgres-session.ts'
-import { rawStatement } from '../raw-statement.ts'
-import type { TransactionEnd } from '../transaction-end.ts'
-import { readFeedInSets } from './feed-in-sets.ts'
 import { enqueueComposed, enqueueDeliveries, lockQueues } from './queue-deliveries.ts'
 import type { TransactionEndpoints } from './transaction-endpoints.ts'
 
@@ -64,4 +73,73 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
       return false
     },
   } satisfies Partial<WriteTx>
+}
+
+type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience' | 'earlier_tellings'> & {
+  /** The parcel that has the event's history after all joins; null: the event is not sent to endpoints. */
+  readonly holder: number | null
+  readonly has_body: boolean
+}
+
+const HELD = sql`
+  sequence, entry, payload_ref, earlier_audience, earlier_tellings,
+  case when payload_ref is not null then ${survivorOf(sql.ref('feed.parcel_id'), sql.ref('feed.sequence'))} end as holder`
+const eventsBetween = rawStatement<{ after: number; upTo: number; limit: number }>()(
+  (p) => sql<HeldRow>`
+    select ${HELD}, exists (select 1 from inbox where inbox.id = feed.payload_ref and inbox.body is not null) as has_body
+    from feed where sequence > ${p.after} and sequence <= ${p.upTo} order by sequence limit ${p.limit}`,
+)
+const lockParcels = rawStatement<{ ids: readonly number[] }>()(
+  (p) => sql<{ id: number }>`select id from parcel where id = any(${p.ids}::bigint[]) order by id for no key update`,
+)
+
+/** See `WriteTx.readFeedEntries`. */
+async function readFeedInSets(source: BatchSource, { endpointId, after, limit }: FeedEntriesRequest): Promise<FeedEntries> {
+  const { session } = source
+  const found = await session.all(eventsBetween, { after, upTo: Number.MAX_SAFE_INTEGER, limit })
+  const next = found.at(-1)?.sequence ?? after
+  const entries = await readHeld(source, found, () => session.all(eventsBetween, { after, upTo: next, limit }))
+  return { entries: await leaveOutSent(session, endpointId, entries), next, ended: found.length < limit }
+}
+
+/**
+ * Reads the entries of events. A parcel that is joined to another between two reads would look erased, and its events would be lost. So this
+ * locks the parcels found, and then calls `again` to check that the events still belong to them.
+ */
+async function readHeld(
+  source: BatchSource,
+  found: readonly Pick<HeldRow, 'holder'>[],
+  again: () => Promise<readonly HeldRow[]>,
+): Promise<readonly FeedEntry[]> {
+  const { session } = source
+  const ids = [...new Set(found.flatMap(({ holder }) => holder ?? []))]
+  if (ids.length === 0) return []
+  const [living, rows, parcels] = await Promise.all([session.all(lockParcels, { ids }), again(), readParcels(source, ids)])
+  if (rows.some(({ holder }) => holder !== null && !ids.includes(holder))) throw metAnother('parcels of the feed were joined meanwhile')
+  const alive = new Set(living.map(({ id }) => id))
+  const parcelOf = (holder: number | null) => (holder !== null && alive.has(holder) ? (parcels.get(holder) ?? null) : null)
+  return feedEntriesOf(rows.map((row) => ({ row, parcel: parcelOf(row.holder), hasBody: row.has_body })))
+}
+
+/** Reads parcels, by id. The queries are sent together. Another query follows only for parcels with entries at the same instant. */
+async function readParcels(source: BatchSource, ids: readonly number[]): Promise<ReadonlyMap<number, FeedParcel>> {
+  const { session } = source
+  const [sightings, answers, identifiers] = await Promise.all([
+    readWhole(source, ids),
+    loadAnswersOf(session, ids),
+    loadIdentifiersOf(session, ids),
+  ])
+  const named = Map.groupBy(identifiers, (row) => row.parcel_id)
+  const entries = new Map(ids.map((id) => [id, deriveEntries(sightings.get(id) ?? [])]))
+  const tied = ids.filter((id) => answers.has(id) && instantsTie(entries.get(id) ?? []))
+  const orders = await loadOrders(session, tied)
+  return new Map(
+    ids.map((parcelId) => {
+      const names = named.get(parcelId) ?? []
+      const trackingIds = names.filter((row) => row.is_tracking_id === 1).map((row) => row.value)
+      const ordered = orderHistory(entries.get(parcelId) ?? [], orders.get(parcelId) ?? [])
+      const presented = presentParcel(ordered, answers.get(parcelId) ?? [], trackingIds)
+      return [parcelId, { parcelId, ...presented, identifiers: names.map((row) => row.value) }]
+    }),
+  )
 }

@@ -1,13 +1,17 @@
 import { sql } from 'kysely'
+import type { EndpointHealth } from '../../../core/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
+import type { Subscriber } from '../../../core/domain/history/snapshot.ts'
+import { decodeEndpoint, encodeHealth, isReadableEndpoint } from '../../../core/store/codec.ts'
 import { encodeEndpoint, listEndpoints, saveEndpoint, saveHealth } from '../../../core/store/delivery/endpoints.ts'
+import type { Session } from '../../../core/store/engine.ts'
+import type { Tables } from '../../../core/store/schema.ts'
 import type { Endpoints, WriteTx } from '../../../core/store/write-store.ts'
-import { endpointsStay, readEndpointsVersion } from '../counter.ts'
+import { endpointsStay, readEndpointsVersion, type TransactionEnd } from '../counter.ts'
 import { PROVISIONAL, real } from '../history/provisional.ts'
+import { rawStatement } from '../postgres-dialect.ts'
 import type { PostgresSession } from '../postgres-session.ts'
-import { rawStatement } from '../raw-statement.ts'
-import type { TransactionEnd } from '../transaction-end.ts'
-import { endpointStays, saveHealthAfter } from './endpoint-health.ts'
+import { type Standing, standingColumns } from '../standing.ts'
 
 export interface TransactionEndpoints extends Endpoints {
   /** Returns the endpoint as this transaction read it. Null: the transaction has not read the endpoint, or has called this for it before. */
@@ -99,4 +103,70 @@ export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
 
 function isProvisional({ firstSequence, backfilled }: EndpointState): boolean {
   return Math.max(firstSequence, backfilled?.from ?? 0, backfilled?.to ?? 0) > PROVISIONAL
+}
+
+type SavedHealth = ReturnType<typeof encodeHealth> & { readonly id: number; readonly before: string }
+
+/** The health columns of a row as one value, in the order of `encodeHealth`, so that one comparison can check all of them. */
+const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, refused_from, refused_at_ms, round, woken_at_ms, alarmed_at_ms, pace)`
+
+function textOf(health: EndpointHealth): string {
+  return JSON.stringify(Object.values(encodeHealth(health)))
+}
+
+const save = rawStatement<SavedHealth>()(
+  (p) => sql`
+    update endpoint set succeeded_at_ms = ${p.succeeded_at_ms}::bigint, failing_since_ms = ${p.failing_since_ms}::bigint, failed_for_ms = ${p.failed_for_ms}::bigint,
+      failed_parcels = ${p.failed_parcels}::text, probe_at_ms = ${p.probe_at_ms}::bigint, probes_failed = ${p.probes_failed}::integer,
+      refused_from = ${p.refused_from}::bigint, refused_at_ms = ${p.refused_at_ms}::bigint, woken_at_ms = ${p.woken_at_ms}::bigint, alarmed_at_ms = ${p.alarmed_at_ms}::bigint, pace = ${p.pace}::text,
+      round = ${p.round}::bigint / (case when ${stored} = ${p.before}::jsonb then 1 else 0 end)
+    where id = ${p.id}::bigint`,
+)
+const hold = rawStatement<{ id: number; before: string; queuedTo: number | null }>()(
+  (p) => sql`
+    select 1 / (case when ${stored} = ${p.before}::jsonb and queued_to is not distinct from ${p.queuedTo}::bigint then 1 else 0 end)
+    from endpoint where id = ${p.id}::bigint for no key update`,
+)
+
+/**
+ * Saves a health that was computed from `before`. Fails as a conflict (by a division by zero) if another transaction, such as an operator's
+ * retry, has changed the health since.
+ */
+function saveHealthAfter(session: Session, endpointId: string, health: EndpointHealth, before: EndpointHealth): void {
+  session.enqueueWrite(save, { id: Number(endpointId), ...encodeHealth(health), before: textOf(before) })
+}
+
+/**
+ * Fails as a conflict if an endpoint's health or `queuedTo` has changed. The version of the endpoints does not show such a change. If neither
+ * has changed, locks the row, so that both stay the same until the transaction ends.
+ */
+function endpointStays(session: Session, { endpoint, health, queuedTo }: EndpointState): void {
+  session.enqueueWrite(hold, { id: Number(endpoint.id), before: textOf(health), queuedTo })
+}
+
+/** The endpoints that decide which deliveries a batch queues, and their version. `standing`: the state of the server at the last check. */
+export interface Subscribers {
+  readonly standing: Standing
+  readonly version: number
+  readonly endpoints: readonly Subscriber[]
+}
+
+type EndpointRow = { readonly [Column in keyof Parameters<typeof decodeEndpoint>[0]]: Parameters<typeof decodeEndpoint>[0][Column] }
+
+const sinceVersion = rawStatement<{ known: number }>()(
+  (p) => sql<EndpointRow & Pick<Tables['counter'], 'version'> & Standing>`
+    select counter.version, ${standingColumns}, endpoint.* from counter
+    left join endpoint on endpoint.removed_at_ms is null and counter.version <> ${p.known}::bigint
+    where counter.name = 'sequence' order by endpoint.id`,
+)
+
+/** Reads the version of the endpoints, and the endpoints themselves only if they have changed since `known`. */
+export async function readSubscribers(session: Session, known: Subscribers | null): Promise<Subscribers> {
+  const rows = await session.all(sinceVersion, { known: known?.version ?? -1 })
+  const [first] = rows
+  if (first === undefined) throw new Error('the counter of the store is gone')
+  const { version, server, sequence } = first
+  const standing = { server, sequence }
+  if (known !== null && version === known.version) return { ...known, standing }
+  return { version, standing, endpoints: rows.flatMap((row) => (row.id === null || !isReadableEndpoint(row) ? [] : [decodeEndpoint(row)])) }
 }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Session } from '../../../core/store/engine.ts'
-import { rawStatement } from '../raw-statement.ts'
+import { rawStatement } from '../postgres-dialect.ts'
 
 /** The most parcels in a query. It is low because each caller waits for the whole query. */
 const PARCELS_MAX = 256

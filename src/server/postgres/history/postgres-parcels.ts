@@ -5,8 +5,8 @@ import type { Session } from '../../../core/store/engine.ts'
 import { decodeIdentifier, identifierRow, loadIdentifiersOf, lookUpIdentifiers } from '../../../core/store/history/parcels.ts'
 import { statement } from '../../../core/store/statement.ts'
 import type { Parcels } from '../../../core/store/write-store.ts'
-import { metAnother } from '../conflicts.ts'
-import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
+import { type Columns, enqueueRows, rawStatement } from '../postgres-dialect.ts'
+import { metAnother } from '../postgres-failure.ts'
 
 /**
  * Takes a run of 10,000 unused numbers, more than any batch needs, and returns the first. Each run is above all earlier runs, so an older

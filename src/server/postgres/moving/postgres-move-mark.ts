@@ -11,7 +11,7 @@ import {
   type MoveMark,
   type MoveSide,
 } from '../../../upkeep/moving/store-moves.rows.ts'
-import type { MoveClient } from './postgres-move-client.ts'
+import { BESIDE_WRITERS, locking, type MoveClient } from './postgres-move-client.ts'
 
 const UNDEFINED_TABLE = '42P01'
 /** Stands in the mark for the id of a replica if no replica continues the move. */
@@ -42,7 +42,7 @@ export async function writeMark(client: MoveClient, mark: MoveMark): Promise<voi
   await query(`insert into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, $1, $2, $3, $4, $5, $6)`, encodeMark(mark))
 }
 
-export async function dropMark({ query }: MoveClient): Promise<void> {
+async function dropMark({ query }: MoveClient): Promise<void> {
   await query(`drop table if exists ${MARK_TABLE}`)
   await query(`delete from counter where name = '${MOVING}'`)
 }
@@ -93,7 +93,7 @@ export async function dropChanges({ query }: MoveClient, table: MovedTable, mark
 }
 
 /** Notes that no replica continues the move, and ends the pause. */
-export async function leaveMark({ query }: MoveClient): Promise<void> {
+async function leaveMark({ query }: MoveClient): Promise<void> {
   await query(`update ${MARK_TABLE} set state = 'copying', move_id = '', replica_id = ${NOBODY}`)
   await query(`delete from counter where name = '${MOVING}'`)
 }
@@ -165,7 +165,7 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 
 /** Stops recording the keys of a table's changed rows. Waits for open transactions that read or write the table. */
-export async function stopKeepingChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
+async function stopKeepingChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   await query(`drop function if exists ${functionsOf(table).join(', ')} cascade`)
 }
 
@@ -189,7 +189,7 @@ export async function noteLeftStore({ query }: MoveClient, left: LeftStore, curr
   ])
 }
 
-export async function failMoves({ query }: MoveClient, failure: string, nowMs: number): Promise<void> {
+async function failMoves({ query }: MoveClient, failure: string, nowMs: number): Promise<void> {
   await query("update job set state = 'failed', failure = $1, ended_at_ms = $2 where kind = 'move' and ended_at_ms is null", [
     failure,
     nowMs,
@@ -198,3 +198,66 @@ export async function failMoves({ query }: MoveClient, failure: string, nowMs: n
 
 /** Finds the mark if the move `$1` fills this store. Keeps other moves from replacing the mark until the transaction ends. */
 export const MARK_IS_MINE = `select 1 from ${MARK_TABLE} where state = 'receiving' and move_id = $1 for share`
+
+/** Whether a move of this store has begun, and no relay works on it any more. */
+export async function wasLeft(client: MoveClient): Promise<boolean> {
+  const state = (await readMark(client))?.state
+  return (state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))
+}
+
+/**
+ * Ends a move that has not switched yet. `isToEnd` decides while the mark is locked, because the switch may have happened since the caller
+ * looked. First the pause and the job end. Then everything that the move has added to the tables is dropped. If other transactions keep a lock
+ * for too long, this function rejects, and the caller may call it again.
+ */
+export async function endMove(client: MoveClient, failure: string, nowMs: number, isToEnd: () => Promise<boolean>): Promise<void> {
+  await locking(client, BESIDE_WRITERS, async () => {
+    await lockMark(client)
+    if (!(await isToEnd())) return
+    await leaveMark(client)
+    await failMoves(client, failure, nowMs)
+  })
+  // Each table has a transaction to itself, so that no lock is held during the wait for another. The mark is read each time, because the
+  // next move may have begun, and its database functions have the same names.
+  for (const table of MOVED_TABLES)
+    await locking(client, BESIDE_WRITERS, async () => {
+      await lockMark(client)
+      if (await wasLeft(client)) await stopKeepingChanges(client, table)
+    })
+  await locking(client, BESIDE_WRITERS, async () => {
+    await lockMark(client)
+    if (!(await wasLeft(client))) return
+    await dropMoveParts(client)
+    await dropMark(client)
+  })
+}
+
+/** Puts a store back into use if it was moved. `name`: its name in messages. */
+export async function undoMove(
+  client: MoveClient,
+  failure: string,
+  { name, nowMs }: { readonly name: string; readonly nowMs: number },
+): Promise<void> {
+  await locking(client, BESIDE_WRITERS, async () => {
+    await lockMark(client)
+    const mark = await readMark(client)
+    if (mark?.state !== 'moved') return
+    await dropMoveParts(client)
+    await noteLeftStore(client, { name: mark.peer, atMs: nowMs }, name)
+    await dropMark(client)
+    await failMoves(client, failure, nowMs)
+  })
+}
+
+/** Removes the mark from a new store that is complete. Then it opens like any other store. */
+export async function releaseMark(client: MoveClient, moveId: string): Promise<void> {
+  const isReceiving = async () => {
+    const mark = await readMark(client)
+    return mark?.state === 'receiving' && mark.moveId === moveId
+  }
+  if (!(await isReceiving())) return
+  await locking(client, BESIDE_WRITERS, async () => {
+    await lockMark(client)
+    if (await isReceiving()) await dropMark(client)
+  })
+}

@@ -1,17 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { MOVED_TABLES, movedTable } from '../../../upkeep/moving/moved-tables.rows.ts'
-import type { StoreNumbers } from '../../../upkeep/moving/store-move.rules.ts'
-import { createHoldOff, type MoveMark, type MoveSide, type MoveSource } from '../../../upkeep/moving/store-moves.rows.ts'
-import { createCounterLock } from './postgres-counter-lock.ts'
-import { createKeptChanges } from './postgres-kept-changes.ts'
-import { readSharedCarrier } from './postgres-move-carrier.ts'
-import { type MoveClient, openMoveClient, withMoveClient } from './postgres-move-client.ts'
-import { endMove } from './postgres-move-end.ts'
-import { ALONE, BESIDE_WRITERS, ignoreHeld, locking } from './postgres-move-locks.ts'
+import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable } from '../../../upkeep/moving/moved-tables.rows.ts'
+import type { Cell, StoreNumbers } from '../../../upkeep/moving/store-move.rules.ts'
+import { createHoldOff, type MoveMark, type MoveSide, type MoveSource, type WritersLock } from '../../../upkeep/moving/store-moves.rows.ts'
+import { ALONE, BESIDE_WRITERS, ignoreHeld, locking, type MoveClient, openMoveClient, withMoveClient } from './postgres-move-client.ts'
 import {
   askToPause,
+  changesOf,
   countReplicas,
+  dropChanges,
   dropMoveParts,
+  endMove,
   holdMark,
   isBeingMoved,
   isMine,
@@ -21,7 +19,7 @@ import {
   refuseWrites,
   writeMark,
 } from './postgres-move-mark.ts'
-import { createStoredTables } from './postgres-stored-tables.ts'
+import { createStoredTables, readSharedCarrier } from './postgres-move-target.ts'
 
 const REST_MS = 50
 /** The longest wait for the other replicas to stop writing. Recording is paused during the wait. */
@@ -132,4 +130,97 @@ async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: 
   // The triggers that record changes stay, because dropping them would wait for every reader.
   await refuseWrites(client)
   await writeMark(client, mark)
+}
+
+/**
+ * Reads the keys of changed rows in order, each time from where the last read stopped. A read from the start would have to step over all
+ * deleted keys that an open transaction may still see. But a change with a lower number may be committed late. So a read that finds nothing
+ * begins at the start once more.
+ */
+function createKeptChanges(client: MoveClient, side: MoveSide): Pick<MoveSource, 'changes' | 'forget' | 'countChanges'> {
+  const { query } = client
+  const read = new Map<MovedTable, number>()
+
+  async function next(table: MovedTable, limit: number) {
+    const names = keyOf(table).map(({ name }) => name)
+    const { rows } = await query<Record<string, Cell>>(
+      `select seq, ${names.join(', ')} from ${changesOf(table)} where seq > $2 order by seq limit $1`,
+      [limit, read.get(table) ?? 0],
+    )
+    return { marks: rows.map(({ seq }) => Number(seq)), keys: rows.map((row) => names.map((name) => row[name] ?? null)) }
+  }
+
+  return {
+    async changes(copied, limit) {
+      const table = movedTable(copied)
+      const found = await next(table, limit)
+      if (found.marks.length > 0 || !read.has(table)) return found
+      read.delete(table)
+      return await next(table, limit)
+    },
+    async forget(copied, marks) {
+      const table = movedTable(copied)
+      await dropChanges(client, table, marks, side)
+      read.set(table, marks.at(-1) ?? 0)
+    },
+    async countChanges() {
+      const countOf = (table: MovedTable) =>
+        `(select count(*) from (select 1 from ${changesOf(table)} where seq > ${read.get(table) ?? 0} order by seq limit ${CHANGES_COUNTED}) as kept)`
+      const { rows } = await query<{ n: number }>(`select ${MOVED_TABLES.map(countOf).join(' + ')} as n`)
+      return Number(rows[0]?.n ?? 0)
+    },
+  }
+}
+
+const WAIT_MS_MAX = 1000
+
+interface Held {
+  readonly letGo: () => void
+  readonly ended: Promise<void>
+}
+
+/**
+ * Makes a lock of the counter, which blocks all recording. No deadlock is possible, because every transaction that records locks the counter
+ * last. The lock has a connection to itself, because it may be released while the move's connection is busy.
+ */
+function createCounterLock(address: string): WritersLock & { close(): Promise<void> } {
+  let client: MoveClient | null = null
+  let held: Held | null = null
+  const close = async () => {
+    const opened = client
+    client = null
+    await opened?.close()
+  }
+  return {
+    async take() {
+      client ??= await openMoveClient(address)
+      try {
+        held = await hold(client)
+      } catch (error) {
+        await close()
+        throw error
+      }
+    },
+    async release() {
+      const { letGo, ended } = held ?? {}
+      held = null
+      letGo?.()
+      // If the commit fails, closing the connection releases the lock.
+      await ended?.catch(close)
+    },
+    close,
+  }
+}
+
+async function hold({ query, transaction }: MoveClient): Promise<Held> {
+  const taken = Promise.withResolvers<void>()
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  const ended = transaction({ lock_timeout: WAIT_MS_MAX }, async () => {
+    await query("select from counter where name = 'sequence' for update")
+    taken.resolve()
+    await promise
+  })
+  ended.catch(taken.reject)
+  await taken.promise
+  return { letGo, ended }
 }

@@ -1,16 +1,31 @@
-import { columnsOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../../../upkeep/moving/moved-tables.rows.ts'
-import { MOVE_WAS_CANCELLED } from '../../../upkeep/moving/store-move.rules.ts'
-import { type MoveSide, type MoveTarget, refuseMoved, refuseShared, refuseTaken } from '../../../upkeep/moving/store-moves.rows.ts'
-import { takePoolerParameter } from '../pooler-parameter.ts'
+import type { UnavailableReason } from '../../../core/domain/polling/carrier-answer.ts'
+import type { CarrierMemory } from '../../../core/domain/polling/carrier-memory.ts'
+import type { SqlValue } from '../../../core/store/statement.ts'
+import { columnsOf, keyOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong } from '../../../upkeep/moving/moved-tables.rows.ts'
+import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from '../../../upkeep/moving/store-move.rules.ts'
+import {
+  type MoveSide,
+  type MoveTarget,
+  refuseMoved,
+  refuseShared,
+  refuseTaken,
+  type StoredTables,
+} from '../../../upkeep/moving/store-moves.rows.ts'
+import { escapeNul } from '../postgres-dialect.ts'
 import { migratePostgres } from '../postgres-migrate.ts'
-import { nameDatabase, openPool } from '../postgres-pool.ts'
+import { nameDatabase, openPool, takePoolerParameter } from '../postgres-pool.ts'
 import { refuseUnsafeServer } from '../refuse-unsafe-server.ts'
-import { writeSharedCarrier } from './postgres-move-carrier.ts'
-import { ANSWER_TIMEOUT_MS, type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { releaseMark } from './postgres-move-end.ts'
-import { BESIDE_WRITERS, locking } from './postgres-move-locks.ts'
-import { isBeingSwitched, lockMark, MARK_IS_MINE, noteLeftStore, noteSwitch, readMark, writeMark } from './postgres-move-mark.ts'
-import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-stored-tables.ts'
+import { ANSWER_TIMEOUT_MS, BESIDE_WRITERS, locking, type MoveClient, openMoveClient } from './postgres-move-client.ts'
+import {
+  isBeingSwitched,
+  lockMark,
+  MARK_IS_MINE,
+  noteLeftStore,
+  noteSwitch,
+  readMark,
+  releaseMark,
+  writeMark,
+} from './postgres-move-mark.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** Replicas take the ids of parcels and pushes in runs of this length. */
@@ -131,3 +146,122 @@ async function clear(client: MoveClient, table: MovedTable, rows: MoveTargetRows
 }
 
 type MoveTargetRows = Parameters<MoveTarget['replace']>[2]
+
+const ARRAYS = { number: 'bigint[]', text: 'text[]', bytes: 'bytea[]' } as const
+
+export function createStoredTables({ query, transaction }: MoveClient): StoredTables {
+  const read = async (table: MovedTable, text: string, values: readonly SqlValue[]) => {
+    const { rows } = await transaction({}, () => query<Readonly<Record<string, Cell>>>(text, values))
+    return rows.map((row): StoredRow => table.columns.map(({ name }) => row[name] ?? null))
+  }
+  return {
+    async page(copied, { after, upTo, limit }) {
+      const table = movedTable(copied)
+      const names = keyOf(table).map(({ name }) => name)
+      const values: SqlValue[] = [limit, ...(after ?? []), ...(upTo ?? [])].map(escaped)
+      const parameters = (from: number) => `(${names.map((_, at) => `$${from + at}`).join(', ')})`
+      const conditions = [
+        'true',
+        ...(after === null ? [] : [`(${names.join(', ')}) > ${parameters(2)}`]),
+        ...(upTo === null ? [] : [`(${names.join(', ')}) <= ${parameters(2 + (after?.length ?? 0))}`]),
+      ].join(' and ')
+      const text = `select ${columnsOf(table)} from ${table.name} where ${conditions} order by ${names.join(', ')} limit $1`
+      return await read(table, text, values)
+    },
+    async find(copied, keys) {
+      if (keys.length === 0) return []
+      const table = movedTable(copied)
+      const { text, values } = keySet(table, keys)
+      return await read(
+        table,
+        `select ${columnsOf(table, 'stored.')} from ${table.name} as stored join ${text} on ${matchesKey(table)}`,
+        values,
+      )
+    },
+  }
+}
+
+/** Makes a table `k` of keys for a statement, with one array parameter for each column. */
+function keySet(table: MovedTable, keys: readonly StoredRow[]): { readonly text: string; readonly values: readonly SqlValue[] } {
+  return rowSet(keyOf(table), keys, 'k')
+}
+
+function matchesKey(table: MovedTable): string {
+  return keyOf(table)
+    .map(({ name }) => `stored.${name} = k.${name}`)
+    .join(' and ')
+}
+
+/** Makes a table of rows for a statement, with one array parameter for each column. `name`: its name in the statement. */
+function rowSet(columns: MovedTable['columns'], rows: readonly StoredRow[], name: string) {
+  const arrays = columns.map(({ kind }, at) => `$${at + 1}::${ARRAYS[kind]}`)
+  return {
+    text: `unnest(${arrays.join(', ')}) as ${name} (${columns.map((column) => column.name).join(', ')})`,
+    values: columns.map((_, at) => rows.map((row) => escaped(row[at] ?? null))),
+  }
+}
+
+function escaped<Value>(value: Value): Value | string {
+  return typeof value === 'string' ? escapeNul(value) : value
+}
+
+const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+/** The time of the budget's clock, which pauses use. It never goes back, even if the server's clock is set back. */
+const BUDGET_MS = `greatest(budget.seen_ms, ${NOW_MS} + budget.offset_ms)`
+
+interface SharedRow {
+  readonly now_ms: number
+  readonly days: Readonly<Record<string, number>>
+  readonly paused_ms: number
+  readonly token_paused_ms: number
+  readonly refused_ms: number | null
+  readonly tries: number
+  readonly mark: string | null
+}
+
+/**
+ * Reads the facts about the carrier that replicas share, in the form in which a single relay stores them; null: no calls, pauses or refusals
+ * are stored.
+ */
+export async function readSharedCarrier({ query }: MoveClient): Promise<CarrierMemory | null> {
+  const { rows } = await query<SharedRow>(`select ${NOW_MS} as now_ms, days, budget.paused_until_ms - ${BUDGET_MS} as paused_ms,
+      token.paused_until_ms - ${BUDGET_MS} as token_paused_ms, token.refused_until_ms - ${BUDGET_MS} as refused_ms, tries, mark
+    from carrier_budget as budget, carrier_token as token where budget.id = 1 and token.id = 1`)
+  const [row] = rows
+  if (row === undefined) return null
+  const until = (leftMs: number) => (leftMs > 0 ? row.now_ms + leftMs : null)
+  const memory: CarrierMemory = {
+    atMs: row.now_ms,
+    days: Object.entries(row.days).map(([day, calls]) => ({ day: Number(day), calls: Number(calls) })),
+    pausedUntilMs: until(row.paused_ms),
+    tokenPausedUntilMs: until(row.token_paused_ms),
+    refusal:
+      row.refused_ms === null ? null : { tries: row.tries, untilMs: row.now_ms + Math.max(0, row.refused_ms), mark: readMarkOf(row.mark) },
+  }
+  const { days, pausedUntilMs, tokenPausedUntilMs, refusal } = memory
+  return days.length === 0 && pausedUntilMs === null && tokenPausedUntilMs === null && refusal === null ? null : memory
+}
+
+/** Writes the facts that a single relay keeps about the carrier into the tables that replicas share. */
+async function writeSharedCarrier({ query }: MoveClient, memory: CarrierMemory): Promise<void> {
+  const { days, pausedUntilMs, tokenPausedUntilMs, refusal } = memory
+  const calls = Object.fromEntries(days.map((one) => [one.day, one.calls]))
+  await query('update carrier_budget set days = $1::text::jsonb, paused_until_ms = $2 where id = 1', [
+    JSON.stringify(calls),
+    pausedUntilMs ?? 0,
+  ])
+  // A single relay stores a pause for tokens only if the token endpoint asked for the pause, so this is always the reason.
+  const trouble: UnavailableReason | null = tokenPausedUntilMs === null ? null : 'rate_limited'
+  await query('update carrier_token set paused_until_ms = $1, trouble = $2, tries = $3, refused_until_ms = $4, mark = $5 where id = 1', [
+    tokenPausedUntilMs ?? 0,
+    trouble,
+    refusal?.tries ?? 0,
+    refusal?.untilMs ?? null,
+    refusal?.mark === null || refusal === null ? null : JSON.stringify(refusal.mark),
+  ])
+}
+
+function readMarkOf(text: string | null): NonNullable<CarrierMemory['refusal']>['mark'] {
+  // Only the shared token writes this, so its shape is certain.
+  return text === null ? null : (JSON.parse(text) as { readonly salt: string; readonly digest: string })
+}

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { type BudgetRow, settleBudget } from '../../../core/domain/polling/call-budget.ts'
 import type { BudgetStore } from '../../../core/store/polling/shared-carrier.ts'
 import type { PostgresWriter } from '../postgres.ts'
-import { rawStatement } from '../raw-statement.ts'
+import { rawStatement } from '../postgres-dialect.ts'
 
 /** The server's time when the expression is evaluated, in epoch milliseconds. */
 const SERVER_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`

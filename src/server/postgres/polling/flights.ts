@@ -4,7 +4,7 @@ import type { FlightEnd } from '../../../core/domain/polling/carrier-answer.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import type { SharedFlights } from '../../../core/store/polling/shared-carrier.ts'
 import type { PostgresWriter } from '../postgres.ts'
-import { rawStatement } from '../raw-statement.ts'
+import { rawStatement } from '../postgres-dialect.ts'
 import { BUDGET_MS } from './budget-store.ts'
 
 /** How long the result of a flight (a call to the carrier) is kept. The replicas that wait for the result look several times a second. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { JobTask } from '../../../../src/core/domain/admin/job.ts'
 import { saveSetting } from '../../../../src/core/store/settings.ts'
-import { escapeNul, unescapeNul } from '../../../../src/server/postgres/nul-escape.ts'
+import { escapeNul, unescapeNul } from '../../../../src/server/postgres/postgres-dialect.ts'
 import { insertJob } from '../../../../src/upkeep/jobs/jobs.rows.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { engines, openBareStore } from '../../../support/store/engines.ts'

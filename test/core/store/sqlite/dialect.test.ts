@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bind, compileForSqlite } from '../../../../src/core/store/sqlite/dialect.ts'
+import { bind, compileForSqlite } from '../../../../src/core/store/sqlite/sqlite.ts'
 import { statement } from '../../../../src/core/store/statement.ts'
 
 const nextOf = statement<{ endpointId: number; limit: number }>()((db, p) =>

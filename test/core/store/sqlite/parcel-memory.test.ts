@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ParcelState } from '../../../../src/core/domain/history/parcel-state.ts'
-import { createParcelMemory } from '../../../../src/core/store/sqlite/parcel-memory.ts'
+import { createParcelMemory } from '../../../../src/core/store/sqlite/known-parcels.ts'
 
 const instant = fc.oneof(fc.integer(), fc.maxSafeInteger())
 const instantOrNone = fc.option(instant)

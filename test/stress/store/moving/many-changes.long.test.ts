@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sqlite } from '../../../../src/core/store/sqlite/engine.ts'
+import { sqlite } from '../../../../src/core/store/sqlite/sqlite.ts'
 import { createStoreMove } from '../../../../src/upkeep/moving/move-store.ts'
 import { contentsOf, openMove, placeOf, seededPlace, untilWaiting } from '../../../support/store/moving.ts'
 import { writerOf } from '../../../support/store/other-writer.ts'

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { sqlite } from '../../../../src/core/store/sqlite/engine.ts'
+import { sqlite } from '../../../../src/core/store/sqlite/sqlite.ts'
 import { postgres } from '../../../../src/server/postgres/postgres-engine.ts'
 import { createStoreMove } from '../../../../src/upkeep/moving/move-store.ts'
 import { LONG } from '../../../support/runner/long-form.ts'
