@@ -26,7 +26,7 @@ export const LEFT: readonly string[] = [
   'console/events/tell-operators.tx.ts upkeep/jobs/jobs.rows.ts',
   'console/events/tell-operators.tx.ts upkeep/refusals/refusals.rows.ts',
   'console/overview/overview.ts upkeep/backups/backup.rules.ts',
-  'console/portal/docs/api.page.ts assembly/routes.ts',
+  'console/portal/docs/docs.ts assembly/routes.ts',
   'console/portal/inbox/inbox.pages.ts upkeep/refusals/refusals.page.ts',
   'console/portal/parcels/parcel.page.ts upkeep/erasure/manage-erasures.ts',
   'console/portal/portal.ts upkeep/backups/backups.page.ts',

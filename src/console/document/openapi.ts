@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathItemObject, type ZodOpenApiResponseObject } from 'zod-openapi'
 import { CAPABILITIES, type Capability } from '../../assembly/routes.ts'
 import { EXAMPLE_EVENT, eventSchema } from '../../core/http/ingest/webhook.routes.ts'
-import { createProblemAnswers } from '../../core/http/server/problem-schemas.ts'
+import { createProblemAnswers } from '../../core/http/server/answer-schemas.ts'
 import type { PathParameter, RouteAnswer, RouteRow } from '../../core/http/server/route.ts'
 import { operatorEventSchema } from '../events/operator.routes.ts'
 

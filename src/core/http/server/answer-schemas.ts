@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { RouteAnswer } from './route.ts'
+import { PROBLEMS, type ProblemCode } from './errors.ts'
+import type { RouteAnswer, RouteRow } from './route.ts'
 
 // Only the OpenAPI document and tests need schemas of answers, so functions make them on demand to save memory.
 
@@ -50,4 +51,102 @@ export const IDENTIFIER = {
 
 export function idOf(thing: string, example = '1') {
   return { description: `The id of the ${thing}.`, schema: () => z.string(), example }
+}
+
+/** The problems with which every route can answer. */
+const ALWAYS: readonly ProblemCode[] = ['bad_request', 'headers_too_large', 'internal']
+/** Further problems of routes that need a token. */
+const WITH_TOKEN: readonly ProblemCode[] = ['unauthorized', 'forbidden', 'too_many_requests', 'storage_unavailable']
+/** Further problems of routes that take a body. */
+const OF_BODY: readonly ProblemCode[] = ['body_too_large']
+
+const inputErrors = () =>
+  z.array(
+    z.union([
+      z.strictObject({ parameter: z.string(), detail: z.string() }),
+      z.strictObject({ pointer: z.string(), detail: z.string() }),
+      z.strictObject({ line: wholeNumber(), reason: z.string() }),
+    ]),
+  )
+
+/** The additional members of some problem documents, by code. */
+const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.ZodType>> } = {
+  bad_request: () => ({
+    errors: inputErrors().optional().describe('Every problem of the query, the body or the list.'),
+    watched: wholeNumber().optional(),
+    failed: wholeNumber().optional(),
+  }),
+  body_too_large: () => ({ watched: wholeNumber().optional() }),
+  storage_unavailable: () => ({ watched: wholeNumber().optional().describe('How many of the first lines of a list are watched.') }),
+  not_reloadable: () => ({ problems: z.array(z.string()).optional().describe('Every mistake of the config file, with its line.') }),
+  erased: () => ({ watched: wholeNumber().optional() }),
+  feed_gone: () => ({ oldestSequence: wholeNumber() }),
+  feed_rewound: () => ({ lastSequence: wholeNumber() }),
+}
+
+/** The additional headers of some problem answers, by status. */
+const HEADERS: Readonly<Record<number, () => z.ZodObject>> = {
+  401: () => z.object({ 'WWW-Authenticate': z.literal('Bearer').optional() }),
+  405: () => z.object({ Allow: z.string().describe('The methods of this address.') }),
+  429: () => z.object({ 'Retry-After': z.string().describe('Seconds.') }),
+  503: () => z.object({ 'Retry-After': z.string().describe('Seconds.') }),
+}
+
+function problemSchema(code: ProblemCode): z.ZodObject {
+  const [status, title] = PROBLEMS[code]
+  return z
+    .strictObject({
+      type: z.literal(`urn:parcel-relay:error:${code}`),
+      title: z.literal(title),
+      status: z.literal(status),
+      detail: z.string().describe('What is wrong, for people.'),
+      instance: z
+        .string()
+        .regex(/^urn:uuid:/)
+        .describe('The id of this very answer; the log has it too.'),
+      ...FACTS[code]?.(),
+    })
+    .meta({ id: `Problem.${code}` })
+}
+
+/** An answer with a problem document (RFC 9457). `id`: its name in the OpenAPI document. */
+export interface ProblemAnswer extends RouteAnswer {
+  readonly status: number
+  readonly id: string
+}
+
+/** Creates a function that returns the problem answers of a route. Equal answers are one object, so the OpenAPI document lists them once. */
+export function createProblemAnswers(): (row: RouteRow) => readonly ProblemAnswer[] {
+  const schemaOf = onceEach(problemSchema)
+  const made = new Map<string, ProblemAnswer>()
+  const answerOf = (status: number, codes: readonly ProblemCode[]): ProblemAnswer => {
+    const id = codes.join('.')
+    const before = made.get(id)
+    if (before !== undefined) return before
+    const [first, ...others] = codes
+    const headers = HEADERS[status]?.()
+    const answer = {
+      id,
+      status,
+      description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code][1].toLowerCase()}`).join('; '),
+      content: { 'application/problem+json': first !== undefined && others.length === 0 ? schemaOf(first) : z.union(codes.map(schemaOf)) },
+      ...(headers === undefined ? {} : { headers }),
+    }
+    made.set(id, answer)
+    return answer
+  }
+  return ({ scope, problems, body }) => {
+    const codes = new Set([...ALWAYS, ...(scope === null ? [] : WITH_TOKEN), ...(body === null ? [] : OF_BODY), ...problems])
+    const byStatus = Map.groupBy([...codes].toSorted(), (code) => PROBLEMS[code][0])
+    return [...byStatus].map(([status, ofStatus]) => answerOf(status, ofStatus))
+  }
+}
+
+function onceEach<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new Map<Key, Value>()
+  return (key) => {
+    const value = made.get(key) ?? make(key)
+    made.set(key, value)
+    return value
+  }
 }
