@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { DELIVERY_STATES } from '../../core/flow/delivery/manage-deliveries.ts'
 import type { DeliveryAnswer, InspectedDeliveryAnswer } from '../../core/http/delivery/deliveries.routes.ts'
-import { addRelayOptions, type ClientOptions, describeDeliveryProblem, openRelay, print } from './asking/ask-relay.ts'
+import { addRelayOptions, asking, type ClientOptions, describeDeliveryProblem, openRelay, print } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
 import { presentDeliveries, presentDelivery } from './deliveries/present-delivery.ts'
 import { replayCommand } from './deliveries/replay.ts'
@@ -51,11 +51,9 @@ function showCommand(): Command {
   const command = new Command('show')
     .description('show one: the request that is sent, and what the endpoint answered to each attempt')
     .argument('<id>')
-    .action(async (id: string, options: ClientOptions) => {
-      const ask = await openRelay(options)
-      const answer = await ask<InspectedDeliveryAnswer>('GET', `/relay/deliveries/${encodeURIComponent(id)}`)
-      if (!answer.ok) return fail(await describeDeliveryProblem(ask, id, answer, (name) => `deliveries --endpoint ${name}`))
-      print(options, answer.body, presentDelivery(answer.body))
-    })
-  return addRelayOptions(command)
+  return asking(command, async (ask, id: string, options: ClientOptions) => {
+    const answer = await ask<InspectedDeliveryAnswer>('GET', `/relay/deliveries/${encodeURIComponent(id)}`)
+    if (!answer.ok) return fail(await describeDeliveryProblem(ask, id, answer, (name) => `deliveries --endpoint ${name}`))
+    print(options, answer.body, presentDelivery(answer.body))
+  })
 }

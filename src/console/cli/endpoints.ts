@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { InspectedEndpointAnswer } from '../../core/http/delivery/endpoints.routes.ts'
-import { addRelayOptions, type ClientOptions, openRelay, order, print } from './asking/ask-relay.ts'
+import { asking, type ClientOptions, order, print } from './asking/ask-relay.ts'
 import { removeCommand, retryCommand, rotateCommand, switchCommand, testCommand } from './endpoints/change.ts'
 import { everyEndpoint, findEndpoint } from './endpoints/find-endpoint.ts'
 import { presentEndpoint, presentEndpoints } from './endpoints/present-endpoint.ts'
@@ -23,24 +23,22 @@ export function endpointsCommand(): Command {
 }
 
 function listCommand(): Command {
-  const command = new Command('list')
-    .description('list them: state, what waits, since when, and the last error (this is what `endpoints` alone does)')
-    .action(async (options: ClientOptions) => {
-      const endpoints = await everyEndpoint(await openRelay(options))
-      print(options, { endpoints }, presentEndpoints(endpoints))
-    })
-  return addRelayOptions(command)
+  const command = new Command('list').description(
+    'list them: state, what waits, since when, and the last error (this is what `endpoints` alone does)',
+  )
+  return asking(command, async (ask, options: ClientOptions) => {
+    const endpoints = await everyEndpoint(ask)
+    print(options, { endpoints }, presentEndpoints(endpoints))
+  })
 }
 
 function showCommand(): Command {
   const command = new Command('show')
     .description('show one with its settings and its failures of the last 30 days')
     .argument('<endpoint>', 'its name or id')
-    .action(async (nameOrId: string, options: ClientOptions) => {
-      const ask = await openRelay(options)
-      const { id } = await findEndpoint(ask, nameOrId)
-      const endpoint = await order<InspectedEndpointAnswer>(ask, 'GET', `/relay/endpoints/${id}`)
-      print(options, endpoint, presentEndpoint(endpoint))
-    })
-  return addRelayOptions(command)
+  return asking(command, async (ask, nameOrId: string, options: ClientOptions) => {
+    const { id } = await findEndpoint(ask, nameOrId)
+    const endpoint = await order<InspectedEndpointAnswer>(ask, 'GET', `/relay/endpoints/${id}`)
+    print(options, endpoint, presentEndpoint(endpoint))
+  })
 }

@@ -3,10 +3,9 @@ import type { ParcelAnswer } from '../api/parcel-answers.ts'
 import type { RefreshedAnswer } from '../api/parcels.routes.ts'
 import {
   type AskRelay,
-  addRelayOptions,
+  asking,
   type ClientOptions,
   describeParcelProblem,
-  openRelay,
   print,
   type RelayAnswer,
   typedIdentifier,
@@ -17,15 +16,13 @@ export function historyCommand(): Command {
   const command = new Command('history')
     .description('show the history of a parcel, and when a push or a poll first reported each entry')
     .argument('<identifier>')
-    .action(async (identifier: string, options: ClientOptions) => {
-      const ask = await openRelay(options)
-      const path = `/relay/parcels/${typedIdentifier(identifier)}`
-      const known = await ask<ParcelAnswer>('GET', path)
-      const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
-      if (!answer.ok) return fail(await describeParcelProblem(ask, identifier, answer))
-      print(options, answer.body, describe(answer.body))
-    })
-  return addRelayOptions(command)
+  return asking(command, async (ask, identifier: string, options: ClientOptions) => {
+    const path = `/relay/parcels/${typedIdentifier(identifier)}`
+    const known = await ask<ParcelAnswer>('GET', path)
+    const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
+    if (!answer.ok) return fail(await describeParcelProblem(ask, identifier, answer))
+    print(options, answer.body, describe(answer.body))
+  })
 }
 
 /** Asks the carrier about an unknown identifier. Pushes name only tracking ids, so only a poll shows to which parcel a tracking number belongs. */

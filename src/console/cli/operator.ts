@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { TestAnswer } from '../events/operator.routes.ts'
-import { addRelayOptions, type ClientOptions, openRelay, order } from './asking/ask-relay.ts'
+import { asking, type ClientOptions, order } from './asking/ask-relay.ts'
 import { explainAttempt } from './endpoints/present-endpoint.ts'
 import { fail } from './exit-codes.ts'
 
@@ -13,14 +13,11 @@ export function operatorCommand(): Command {
 }
 
 function enableCommand(): Command {
-  const command = new Command('enable')
-    .description('enable operator.url after its answers have disabled it; events that wait are sent')
-    .action(async (options: ClientOptions) => {
-      const ask = await openRelay(options)
-      await order(ask, 'POST', '/relay/operator/enable')
-      if (options.json !== true) process.stdout.write('The address of operator events is enabled.\n')
-    })
-  return addRelayOptions(command)
+  const command = new Command('enable').description('enable operator.url after its answers have disabled it; events that wait are sent')
+  return asking(command, async (ask, options: ClientOptions) => {
+    await order(ask, 'POST', '/relay/operator/enable')
+    if (options.json !== true) process.stdout.write('The address of operator events is enabled.\n')
+  })
 }
 
 function explain(answer: TestAnswer): string {
@@ -29,15 +26,12 @@ function explain(answer: TestAnswer): string {
 }
 
 function testCommand(): Command {
-  const command = new Command('test')
-    .description('send a test event to operator.url through a running relay, and say what it answered')
-    .action(async (options: ClientOptions) => {
-      const ask = await openRelay(options)
-      const body = await order<TestAnswer>(ask, 'POST', '/relay/operator/test')
-      if (options.json === true) process.stdout.write(`${JSON.stringify(body)}\n`)
-      const what = body.status === null ? (body.reason ?? 'no answer').replaceAll('_', ' ') : `status ${body.status}`
-      if (body.result !== 'accepted') return fail(`the test event was not accepted: ${what}. ${explain(body)}`)
-      if (options.json !== true) process.stdout.write(`The test event was accepted (${what}).\n`)
-    })
-  return addRelayOptions(command)
+  const command = new Command('test').description('send a test event to operator.url through a running relay, and say what it answered')
+  return asking(command, async (ask, options: ClientOptions) => {
+    const body = await order<TestAnswer>(ask, 'POST', '/relay/operator/test')
+    if (options.json === true) process.stdout.write(`${JSON.stringify(body)}\n`)
+    const what = body.status === null ? (body.reason ?? 'no answer').replaceAll('_', ' ') : `status ${body.status}`
+    if (body.result !== 'accepted') return fail(`the test event was not accepted: ${what}. ${explain(body)}`)
+    if (options.json !== true) process.stdout.write(`The test event was accepted (${what}).\n`)
+  })
 }

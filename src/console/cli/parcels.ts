@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import { counted } from '../../core/domain/amounts.ts'
 import { STOPPED_REASONS } from '../../core/flow/admin/parcels/parcel-queries.ts'
 import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
-import { addRelayOptions, type ClientOptions, openRelay } from './asking/ask-relay.ts'
+import { asking, type ClientOptions } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
 import { age, plain, table, until } from './terminal/table.ts'
 
@@ -19,14 +19,15 @@ export function parcelsCommand(): Command {
     .option('--status <status>', 'only those whose latest status is this')
     .addOption(new Option('--stopped <reason>', 'only parcels that are no longer polled, for this reason').choices(STOPPED_REASONS))
     .option('--unknown', 'only parcels that the carrier did not know when it was last asked, still polled or not')
-    .action(async (beginning: string | undefined, { status, stopped, unknown, limit, ...options }: ParcelsOptions) => {
-      const ask = await openRelay(options)
+  return asking(
+    addLimitOption(command),
+    async (ask, beginning: string | undefined, { status, stopped, unknown, limit, ...options }: ParcelsOptions) => {
       const query = { query: beginning, status, stopped, unknown: unknown === true ? 'true' : undefined }
       const asked = { path: '/relay/parcels', name: 'parcels', limit, query }
       const shown = (parcels: readonly ListedParcelAnswer[]) => (parcels.length === 0 ? describeNone(beginning) : present(parcels))
       await printList(ask, asked, options, shown, noteNumberless)
-    })
-  return addRelayOptions(addLimitOption(command))
+    },
+  )
 }
 
 /** Says that no parcel was found. The parcel may exist, while the relay does not know its number yet. */

@@ -5,7 +5,7 @@ import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
 import type { RefreshedAnswer } from '../api/parcels.routes.ts'
 import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, typedIdentifier } from './asking/ask-relay.ts'
 import { type StepEnd, takeSteps } from './asking/progress-line.ts'
-import { EXIT } from './exit-codes.ts'
+import { failUsage } from './exit-codes.ts'
 
 /** `refresh`: makes a running relay ask the carrier about parcels now. */
 export function refreshCommand(): Command {
@@ -16,11 +16,7 @@ export function refreshCommand(): Command {
     .argument('[identifiers...]')
     .option('--all', 'refresh every watched parcel, most overdue first; each costs calls from the budget')
     .action(async (identifiers: readonly string[], options: ClientOptions & { readonly all?: boolean }) => {
-      if ((identifiers.length === 0) !== (options.all === true)) {
-        process.stderr.write('refresh: name parcels, or use --all\n')
-        process.exitCode = EXIT.usage
-        return
-      }
+      if ((identifiers.length === 0) !== (options.all === true)) return failUsage('refresh: name parcels, or use --all')
       const ask = await openRelay(options)
       const named = options.all === true ? await everyParcel(ask) : identifiers
       let unknown = 0

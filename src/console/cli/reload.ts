@@ -1,23 +1,22 @@
 import { Command } from 'commander'
 import type { ReloadAnswer } from '../api/reload.routes.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from './asking/ask-relay.ts'
+import { asking, type ClientOptions, describeProblem } from './asking/ask-relay.ts'
 import { fail } from './exit-codes.ts'
 import { plain } from './terminal/table.ts'
 
 /** `reload`: makes a running relay read its config again. */
 export function reloadCommand(): Command {
-  const command = new Command('reload')
-    .description('make the relay (the replica that answers) read its config again, and say what changed or what is wrong')
-    .action(async (options: ClientOptions) => {
-      const ask = await openRelay(options)
-      const answer = await ask<ReloadAnswer>('POST', '/relay/reload')
-      if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-      const problems = linesOf(answer.body.problems)
-      if (!answer.ok) return fail([describeProblem(answer), ...problems].join('\n'))
-      if (options.json !== true) process.stdout.write(describe(answer.body))
-      if (problems.length > 0) fail(['These files could not be used; their earlier content stays in use:', ...problems].join('\n'))
-    })
-  return addRelayOptions(command)
+  const command = new Command('reload').description(
+    'make the relay (the replica that answers) read its config again, and say what changed or what is wrong',
+  )
+  return asking(command, async (ask, options: ClientOptions) => {
+    const answer = await ask<ReloadAnswer>('POST', '/relay/reload')
+    if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+    const problems = linesOf(answer.body.problems)
+    if (!answer.ok) return fail([describeProblem(answer), ...problems].join('\n'))
+    if (options.json !== true) process.stdout.write(describe(answer.body))
+    if (problems.length > 0) fail(['These files could not be used; their earlier content stays in use:', ...problems].join('\n'))
+  })
 }
 
 function describe({ replica, changed, needsRestart }: ReloadAnswer): string {

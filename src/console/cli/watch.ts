@@ -15,7 +15,7 @@ import {
 } from './asking/ask-relay.ts'
 import { sendList } from './asking/list-file.ts'
 import { everyEndpoint } from './endpoints/find-endpoint.ts'
-import { EXIT, fail } from './exit-codes.ts'
+import { fail, failUsage } from './exit-codes.ts'
 
 interface WatchOptions extends ClientOptions {
   readonly file?: string
@@ -32,11 +32,8 @@ export function watchCommand(): Command {
     .option('--file <file>', 'NDJSON, or CSV if its name ends in .csv (see docs/api.md); reports bad lines by number')
     .option('--column <column>', 'the column of a CSV file to read: its name, or its number from 1')
     .action(async (identifiers: readonly string[], options: WatchOptions) => {
-      if ((identifiers.length === 0) === (options.file === undefined) || (options.column !== undefined && options.file === undefined)) {
-        process.stderr.write('watch: name parcels, or use --file; --column belongs to a file\n')
-        process.exitCode = EXIT.usage
-        return
-      }
+      if ((identifiers.length === 0) === (options.file === undefined) || (options.column !== undefined && options.file === undefined))
+        return failUsage('watch: name parcels, or use --file; --column belongs to a file')
       const ask = await openRelay(options)
       if (options.json !== true) process.stdout.write(await noteBegan(ask))
       if (options.file === undefined) await watchNamed(ask, identifiers, options)

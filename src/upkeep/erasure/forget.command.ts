@@ -10,7 +10,7 @@ import {
   typedIdentifier,
 } from '../../console/cli/asking/ask-relay.ts'
 import { sendList } from '../../console/cli/asking/list-file.ts'
-import { EXIT, fail } from '../../console/cli/exit-codes.ts'
+import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import type { ErasureAnswer, ErasureListAnswer } from './erasures.routes.ts'
 
@@ -29,11 +29,8 @@ export function forgetCommand(): Command {
     .option('--column <column>', 'the column of a CSV file to read: its name, or its number from 1')
     .option('--yes', 'erase; without it nothing is changed')
     .action(async (identifiers: readonly string[], options: ForgetOptions) => {
-      if ((identifiers.length === 0) === (options.file === undefined) || (options.column !== undefined && options.file === undefined)) {
-        process.stderr.write('forget: name parcels, or use --file; --column belongs to a file\n')
-        process.exitCode = EXIT.usage
-        return
-      }
+      if ((identifiers.length === 0) === (options.file === undefined) || (options.column !== undefined && options.file === undefined))
+        return failUsage('forget: name parcels, or use --file; --column belongs to a file')
       const ask = await openRelay(options)
       if (options.file === undefined) await forgetNamed(ask, identifiers, options)
       else await forgetFile(ask, options.file, options)

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { addRelayOptions, type ClientOptions, openRelay } from '../../console/cli/asking/ask-relay.ts'
 import { readStoreSettings } from '../../console/cli/config/config-file.ts'
-import { EXIT, fail } from '../../console/cli/exit-codes.ts'
+import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { asOwnerOfStore } from '../../server/replicas/hand-over.command.ts'
 import { runJob, type StepNames } from '../jobs/follow-job.ts'
 
@@ -32,8 +32,7 @@ export function moveStoreCommand(): Command {
     .option('--config <file>', 'with --undo: the config file that names the store', 'config/relay.yaml')
     .action(async (options: MoveOptions) => {
       if ((options.to === undefined) === (options.undo !== true)) {
-        process.stderr.write('move-store: name the new store with --to, or use --undo\n')
-        process.exitCode = EXIT.usage
+        failUsage('move-store: name the new store with --to, or use --undo')
       } else if (options.to === undefined) await undo(options)
       else await moveTo(options.to, options)
     })

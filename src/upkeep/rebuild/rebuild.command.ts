@@ -2,10 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
 import {
   type AskRelay,
-  addRelayOptions,
+  asking,
   type ClientOptions,
   describeProblem,
-  openRelay,
   order,
   typedIdentifierText,
 } from '../../console/cli/asking/ask-relay.ts'
@@ -26,18 +25,16 @@ export function rebuildCommand(): Command {
     .description('compare histories with the bytes of their pushes and answers, and correct what differs; nothing is sent to endpoints')
     .argument('[identifiers...]', 'only these parcels')
     .option('--dry-run', 'only say what would change, with an example of each kind')
-    .action(async (identifiers: readonly string[], options: RebuildOptions) => {
-      const ask = await openRelay(options)
-      const named = identifiers.length === 0 ? {} : { identifiers: identifiers.map(typedIdentifierText) }
-      const path = `/relay/rebuild${options.dryRun === true ? '?dryRun=true' : ''}`
-      const { id } = await order<JobAnswer>(ask, 'POST', path, named)
-      const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
-      process.once('SIGINT', cancel)
-      const ended = await showUntilEnded(ask, id, options.dryRun === true ? 'comparing' : 'rebuilding')
-      process.off('SIGINT', cancel)
-      report(ended, options)
-    })
-  return addRelayOptions(command)
+  return asking(command, async (ask, identifiers: readonly string[], options: RebuildOptions) => {
+    const named = identifiers.length === 0 ? {} : { identifiers: identifiers.map(typedIdentifierText) }
+    const path = `/relay/rebuild${options.dryRun === true ? '?dryRun=true' : ''}`
+    const { id } = await order<JobAnswer>(ask, 'POST', path, named)
+    const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
+    process.once('SIGINT', cancel)
+    const ended = await showUntilEnded(ask, id, options.dryRun === true ? 'comparing' : 'rebuilding')
+    process.off('SIGINT', cancel)
+    report(ended, options)
+  })
 }
 
 async function showUntilEnded(ask: AskRelay, id: string, step: string): Promise<RebuildJob> {

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { addRelayOptions, type ClientOptions, openRelay, order, print } from '../../console/cli/asking/ask-relay.ts'
 import { readStoreSettings } from '../../console/cli/config/config-file.ts'
-import { EXIT, fail } from '../../console/cli/exit-codes.ts'
+import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { countText } from '../../core/domain/amounts.ts'
 import { asOwnerOfStore } from '../../server/replicas/hand-over.command.ts'
 import { runJob } from '../jobs/follow-job.ts'
@@ -26,8 +26,7 @@ export function pruneCommand(): Command {
     .option('--config <file>', 'with --compact: the config file that names the store', 'config/relay.yaml')
     .action(async (options: PruneOptions) => {
       if (options.compact === true && options.dryRun === true) {
-        process.stderr.write('prune: --compact has no --dry-run\n')
-        process.exitCode = EXIT.usage
+        failUsage('prune: --compact has no --dry-run')
       } else if (options.compact === true) await compact(options)
       else if (options.dryRun === true) await dryRun(options)
       else await prune(options)

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { addRelayOptions, type ClientOptions, openRelay, order, print } from '../../console/cli/asking/ask-relay.ts'
+import { asking, type ClientOptions, order, print } from '../../console/cli/asking/ask-relay.ts'
 import { readStoreSettings } from '../../console/cli/config/config-file.ts'
 import { fail } from '../../console/cli/exit-codes.ts'
 import { counted } from '../../core/domain/amounts.ts'
@@ -51,28 +51,25 @@ function describeGivenUp({ givenUp, where, aside }: LostTombstones): string {
 }
 
 function resealCommand(): Command {
-  const command = new Command('reseal')
-    .description('encrypt all secrets in the store with the first key of secrets.atRestKeys, so that the others can go')
-    .action(async (options: ClientOptions) => {
-      const ask = await openRelay(options)
-      const answer = await order<ResealAnswer>(ask, 'POST', '/relay/secrets/reseal')
-      const { key, resealed, upToDate, unreadable } = answer
-      print(options, answer, `Encrypted with the key ${key}: ${resealed} now, ${upToDate} before.\n`)
-      if (unreadable.length > 0) fail(`no key opens ${unreadable.join(', ')}: restore the key, or give a new one`)
-    })
-  return addRelayOptions(command)
+  const command = new Command('reseal').description(
+    'encrypt all secrets in the store with the first key of secrets.atRestKeys, so that the others can go',
+  )
+  return asking(command, async (ask, options: ClientOptions) => {
+    const answer = await order<ResealAnswer>(ask, 'POST', '/relay/secrets/reseal')
+    const { key, resealed, upToDate, unreadable } = answer
+    print(options, answer, `Encrypted with the key ${key}: ${resealed} now, ${upToDate} before.\n`)
+    if (unreadable.length > 0) fail(`no key opens ${unreadable.join(', ')}: restore the key, or give a new one`)
+  })
 }
 
 function rotateTokensCommand(): Command {
   const command = new Command('rotate-tokens')
     .description('replace the key that signs tokens; existing tokens stay valid until they expire')
     .option('--now', 'end all tokens now: apps and people must log in again')
-    .action(async (options: ClientOptions & { readonly now?: boolean }) => {
-      const ask = await openRelay(options)
-      const answer = await order<RotatedAnswer>(ask, 'POST', '/relay/secrets/rotate-tokens', options.now === true ? { at: 'now' } : {})
-      const { validUntil } = answer
-      const ends = validUntil === null ? 'All tokens have ended' : `The last old token expires at ${validUntil}`
-      print(options, answer, `The key is replaced. ${ends}.\n`)
-    })
-  return addRelayOptions(command)
+  return asking(command, async (ask, options: ClientOptions & { readonly now?: boolean }) => {
+    const answer = await order<RotatedAnswer>(ask, 'POST', '/relay/secrets/rotate-tokens', options.now === true ? { at: 'now' } : {})
+    const { validUntil } = answer
+    const ends = validUntil === null ? 'All tokens have ended' : `The last old token expires at ${validUntil}`
+    print(options, answer, `The key is replaced. ${ends}.\n`)
+  })
 }

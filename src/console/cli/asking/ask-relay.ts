@@ -39,6 +39,11 @@ export function addRelayOptions(command: Command): Command {
     })
 }
 
+/** Adds the options to reach a running relay, and an action that asks it. */
+export function asking<Given extends unknown[]>(command: Command, action: (ask: AskRelay, ...given: Given) => Promise<void>): Command {
+  return addRelayOptions(command).action(async (...given: Given) => await action(await openRelay(command.opts<ClientOptions>()), ...given))
+}
+
 /** A body with the type that the schema of the answer gives it, or a problem. */
 export type RelayAnswer<Body = unknown> = GoodAnswer<Body> | Refusal
 

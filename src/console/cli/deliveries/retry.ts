@@ -4,6 +4,7 @@ import type { EndpointAnswer } from '../../../core/http/delivery/endpoints.route
 import {
   type AskRelay,
   addRelayOptions,
+  asking,
   type ClientOptions,
   describeDeliveryProblem,
   openRelay,
@@ -38,8 +39,7 @@ export function skipCommand(): Command {
   const command = new Command('skip')
     .description('give waiting deliveries up, so that the next ones of their parcels are sent')
     .argument('<ids...>')
-    .action(async (ids: readonly string[], options: ClientOptions) => await orderEach(await openRelay(options), ids, 'skip', options))
-  return addRelayOptions(command)
+  return asking(command, async (ask, ids: readonly string[], options: ClientOptions) => await orderEach(ask, ids, 'skip', options))
 }
 
 async function orderEach(ask: AskRelay, ids: readonly string[], verb: 'retry' | 'skip', options: ClientOptions): Promise<void> {
