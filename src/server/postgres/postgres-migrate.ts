@@ -4,15 +4,17 @@ import type { Pool } from 'pg'
 import { systemCode } from '../../core/domain/errors.ts'
 import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../../core/store/first-step.ts'
 import { schema } from './migrations/0001-schema.ts'
-import { erasing } from './migrations/0002-erasing.ts'
-import { lastingOrder } from './migrations/0004-lasting-order.ts'
-import { began } from './migrations/0007-began.ts'
-import { pace } from './migrations/0008-pace.ts'
-import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
-import { auditLists } from './migrations/0010-audit-lists.ts'
-import { renumberedEvents } from './migrations/0012-renumbered-events.ts'
-import { expectedByParcel } from './migrations/0013-expected-by-parcel.ts'
-import { replicaConcerns } from './migrations/0014-replica-concerns.ts'
+import {
+  auditLists,
+  began,
+  erasing,
+  expectedByParcel,
+  lastingOrder,
+  onceOnlyForms,
+  pace,
+  renumberedEvents,
+  replicaConcerns,
+} from './migrations/later-steps.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */

@@ -4,14 +4,16 @@ import { type Migration, Migrator } from 'kysely/migration'
 import { describeFailure } from '../../domain/system-reason.ts'
 import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../first-step.ts'
 import { schema } from './migrations/0001-schema.ts'
-import { erasing } from './migrations/0002-erasing.ts'
-import { lastingOrder } from './migrations/0004-lasting-order.ts'
-import { began } from './migrations/0007-began.ts'
-import { pace } from './migrations/0008-pace.ts'
-import { onceOnlyForms } from './migrations/0009-once-only-forms.ts'
-import { auditLists } from './migrations/0010-audit-lists.ts'
-import { renumberedEvents } from './migrations/0012-renumbered-events.ts'
-import { expectedByParcel } from './migrations/0013-expected-by-parcel.ts'
+import {
+  auditLists,
+  began,
+  erasing,
+  expectedByParcel,
+  lastingOrder,
+  onceOnlyForms,
+  pace,
+  renumberedEvents,
+} from './migrations/later-steps.ts'
 
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
