@@ -1,6 +1,6 @@
 import type { PushHealthMonitor } from '../core/flow/polling/poller-pass.ts'
 import { createModelSharing, type ModelSharingPorts } from '../core/flow/polling/shared-model.ts'
-import { startRepeating } from '../core/runtime/repeating.ts'
+import { startRepeating } from '../core/runtime/schedule.ts'
 import type { Delivery } from '../core/wiring/delivery/delivery.ts'
 import type { Polling } from '../core/wiring/polling.ts'
 import type { CommitSignal } from '../core/wiring/recording.ts'

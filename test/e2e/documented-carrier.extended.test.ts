@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parseTokenAnswer } from '../../src/core/carrier/token/token-answer.ts'
+import { parseTokenAnswer } from '../../src/core/carrier/token/token-request.ts'
 import { parseAllAnswer } from '../../src/core/domain/history/pull-response.ts'
 import { parseWebhookEvent } from '../../src/core/domain/ingest/parse-push.ts'
 import { freePort } from '../../src/trial/demo/postgres/throwaway-server.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { startRepeating } from '../../core/runtime/repeating.ts'
+import { startRepeating } from '../../core/runtime/schedule.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { createRefusedPushes, type RefusedPushesKeeper } from '../../upkeep/refusals/refused-pushes.ts'
 

@@ -1,5 +1,5 @@
 import type { Config } from '../../core/config/config.ts'
-import { startRepeating } from '../../core/runtime/repeating.ts'
+import { startRepeating } from '../../core/runtime/schedule.ts'
 import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { otherClocksOf } from '../../server/replicas/other-clocks.ts'

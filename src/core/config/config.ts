@@ -4,10 +4,9 @@ import { systemCode } from '../domain/errors.ts'
 import { systemReason } from '../domain/system-reason.ts'
 import { crossCheck } from './cross-checks.ts'
 import { maskedSpans, presentFinding } from './excerpt.ts'
-import type { Finding } from './finding.ts'
 import { findingsOf, unknownPaths } from './issues.ts'
 import { configSchema, storeSchema } from './schema.ts'
-import { offsetOf, parseSource, type Source, valuesOf } from './source.ts'
+import { type Finding, offsetOf, parseSource, type Source, valuesOf } from './source.ts'
 
 type DeepReadonly<T> = T extends (...args: never[]) => unknown
   ? T

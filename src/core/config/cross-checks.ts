@@ -1,9 +1,8 @@
 import { parseDuration } from '../domain/amounts.ts'
 import { fixedHeaderProblem } from '../domain/delivery/endpoint-keys.ts'
-import type { Finding, Path } from './finding.ts'
 import { valueAt } from './issues.ts'
-import { RETENTION_DEFAULTS } from './retention-defaults.ts'
-import { offsetOf, type Source } from './source.ts'
+import { RETENTION_DEFAULTS } from './schema.ts'
+import { type Finding, offsetOf, type Path, type Source } from './source.ts'
 import { readUrl } from './values.ts'
 
 /**

@@ -1,8 +1,7 @@
 import { isMap, isNode, isScalar, isSeq } from 'yaml'
 import { suggestName } from '../domain/near-name.ts'
-import { type Finding, formatPath, isPlainName, type Path } from './finding.ts'
 import { REDACTED } from './secret.ts'
-import { keyName, pairAt, type Source } from './source.ts'
+import { type Finding, formatPath, isPlainName, keyName, type Path, pairAt, type Source } from './source.ts'
 
 // Shows a finding with its line and a caret. Findings are copied to logs and tickets, so everything that may be a secret is masked. In readable
 // YAML, the values of secret settings and of unknown keys are masked. (An unknown key may be a mistyped secret setting.) In unreadable YAML,

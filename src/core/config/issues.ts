@@ -1,8 +1,6 @@
 import type { z } from 'zod'
 import { suggestName } from '../domain/near-name.ts'
-import type { Finding, Path } from './finding.ts'
-import { isPlainName } from './finding.ts'
-import { offsetOf, type Source } from './source.ts'
+import { type Finding, isPlainName, offsetOf, type Path, type Source } from './source.ts'
 
 export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown, schema: unknown, source: Source): readonly Finding[] {
   return issues.flatMap((issue): Finding[] => {

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { RETENTION_DEFAULTS } from './retention-defaults.ts'
 import { carrierPoll, carrierUpstream } from './schema-carrier.ts'
 import { delivery, endpoint, operator } from './schema-relaying.ts'
 import { looksWeak, oneOrTwoSecrets, type SchemaContext, secret } from './secret-setting.ts'
@@ -298,3 +297,14 @@ function limits() {
     .prefault({})
     .describe('Limits that keep the relay from running out of memory, disk or connections.')
 }
+
+/** How long each kind of data is kept if the config file does not say. */
+export const RETENTION_DEFAULTS = {
+  raw: '90d',
+  history: '400d',
+  deliveries: '30d',
+  feed: '90d',
+  audit: '400d',
+  held: '400d',
+  reports: '1830d',
+} as const

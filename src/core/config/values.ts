@@ -3,7 +3,6 @@ import { validateDetailed } from 'node-cron'
 import { z } from 'zod'
 import { DURATION, parseDuration } from '../domain/amounts.ts'
 import { parseLanguageTag } from '../domain/languages.ts'
-import { FACTOR, formatSize, parseFactor, parseSize, SIZE } from './units.ts'
 
 // The types of settings. Every message completes the sentence "this setting ...". It never repeats the value, which may be a secret. `$comment`
 // describes types and bounds that JSON Schema cannot express, for the generated reference.
@@ -195,3 +194,26 @@ export const webhookPath = checkedText(
   'must be a path such as /webhooks/status: letters, digits and . _ ~ -, no slash at its end, and not /healthz',
   (value) => /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)+$/.test(value) && value !== '/healthz',
 )
+
+const SIZE_UNITS = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 } as const
+
+const SIZE = /^(\d{1,9})(B|KB|MB|GB)$/
+const FACTOR = /^x(\d{1,3}(?:\.\d{1,3})?)$/
+
+/** Parses a size such as `64MB` to bytes (1KB is 1024 bytes); null: it is no size. */
+function parseSize(text: string): number | null {
+  const [, count, name] = SIZE.exec(text) ?? []
+  const unit = Object.entries(SIZE_UNITS).find(([unitName]) => unitName === name)
+  return unit === undefined ? null : Number(count) * unit[1]
+}
+
+/** Formats bytes in the largest unit of which they are a whole number. */
+function formatSize(bytes: number): string {
+  const [name, size] = Object.entries(SIZE_UNITS).findLast(([, unit]) => bytes >= unit && bytes % unit === 0) ?? ['', 1]
+  return `${bytes / size}${name}`
+}
+
+function parseFactor(text: string): number | null {
+  const [, factor] = FACTOR.exec(text) ?? []
+  return factor === undefined ? null : Number(factor)
+}

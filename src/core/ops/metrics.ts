@@ -7,8 +7,7 @@ import type { RestoreRecord } from '../domain/admin/restore.ts'
 import { CONDITIONS } from '../domain/delivery/endpoint-state.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
-import { createAttempts } from './attempt-counter.ts'
-import { createCounters, showKeys } from './counters.ts'
+import { createAttempts, createCounters, showKeys } from './counters.ts'
 
 /** Values that are read at each scrape. The counts of the store are absent if it could not be read. */
 export type Gauges = OwnGauges & Partial<StoreGauges>

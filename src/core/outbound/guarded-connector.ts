@@ -1,8 +1,9 @@
 import { connect as connectTcp, type Socket } from 'node:net'
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { buildConnector, errors } from 'undici'
+import type { ClientCertificate } from '../domain/delivery/delivery-request.ts'
 import { orWhenAborted, type StartTimer, startRealTimer } from './deadline.ts'
 import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
-import { createTlsContext, type TlsIdentity } from './tls-context.ts'
 
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused'
@@ -173,4 +174,18 @@ function alternateFamilies(addresses: readonly string[]): string[] {
   const first = addresses.filter((address) => isV6(address) === isV6(addresses[0] ?? ''))
   const second = addresses.filter((address) => !first.includes(address))
   return first.flatMap((address, index) => [address, ...second.slice(index, index + 1)]).concat(second.slice(first.length))
+}
+
+/** `ca`: a certificate authority (PEM) to trust in addition to the public ones. `client`: the certificate to show if a server asks for one. */
+export interface TlsIdentity {
+  readonly ca?: string | undefined
+  readonly client?: ClientCertificate | undefined
+}
+
+/** Creates a TLS context. Use it for many connections: each context takes native memory, which the garbage collector does not count. */
+export function createTlsContext({ ca, client }: TlsIdentity): SecureContext {
+  return createSecureContext({
+    ...(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }),
+    ...(client === undefined ? {} : { cert: client.cert, key: client.key }),
+  })
 }

@@ -1,6 +1,6 @@
 import { type Dispatcher, Pool, ProxyAgent } from 'undici'
 import type { CreatePool } from './connection-use.ts'
-import { createTlsContext, type TlsIdentity } from './tls-context.ts'
+import { createTlsContext, type TlsIdentity } from './guarded-connector.ts'
 
 /** The certificate authority `ca` is trusted for the target and for the proxy. Only the target gets the client certificate. */
 export interface ProxiedOptions extends TlsIdentity {

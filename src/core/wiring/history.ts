@@ -18,7 +18,7 @@ import { createTokens } from '../http/server/tokens.ts'
 import { createAnswerCache } from '../runtime/answer-cache.ts'
 import { createFairQueue } from '../runtime/fair-queue.ts'
 import { createMemory } from '../runtime/memory.ts'
-import { startRepeating } from '../runtime/repeating.ts'
+import { startRepeating } from '../runtime/schedule.ts'
 import { languagesOf } from './carrier.ts'
 import type { Relay } from './relay.ts'
 

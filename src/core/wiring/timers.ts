@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { startRepeating } from '../runtime/repeating.ts'
-import { startSchedule } from '../runtime/schedule.ts'
+import { startRepeating, startSchedule } from '../runtime/schedule.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { Relay } from './relay.ts'
 

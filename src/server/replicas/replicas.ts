@@ -3,11 +3,10 @@ import { hostname } from 'node:os'
 import type { Config } from '../../core/config/config.ts'
 import { revealAll } from '../../core/config/secret.ts'
 import { OPERATOR_NAME } from '../../core/domain/delivery/operator-event.ts'
+import { systemCode } from '../../core/domain/errors.ts'
 import type { Clock, Log } from '../../core/flow/ports.ts'
 import { nameKey } from '../../core/ops/vault.ts'
-import { isRunning } from '../../core/runtime/is-running.ts'
-import { startRepeating } from '../../core/runtime/repeating.ts'
-import { createServerClock, type ServerClock } from '../../core/runtime/server-clock.ts'
+import { startRepeating } from '../../core/runtime/schedule.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import type { LessonTable } from '../../core/store/polling/shared-carrier.ts'
 import { VERSION } from '../../package-files.ts'
@@ -106,6 +105,37 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
         await membership.leave().catch((err: unknown) => log.debug({ err }, 'the replica could not leave; the others declare it dead'))
         await table.close()
       },
+    },
+  }
+}
+
+/** Whether a process runs on this machine. The process may belong to another user. */
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return systemCode(error) !== 'ESRCH'
+  }
+}
+
+interface ServerClock extends Clock {
+  /** Corrects the clock by one reading of the server's time. */
+  adjust(sample: TimeSample): void
+}
+
+/**
+ * Creates a clock that shows the time of the database server, because the clocks of replicas may differ, and may be set while they run. Between
+ * samples it advances with the monotonic clock. Each sample gives an upper and a lower limit for the server's time. The clock is corrected only
+ * if it is outside of these limits.
+ */
+export function createServerClock(monotonic: () => number, first: TimeSample): ServerClock {
+  let aheadMs = first.serverMs - (first.askedMs + first.heardMs) / 2
+  return {
+    now: () => Math.floor(monotonic() + aheadMs),
+    monotonic,
+    adjust({ serverMs, askedMs, heardMs }) {
+      // Add 1, because the server rounds down to whole milliseconds.
+      aheadMs = Math.min(serverMs + 1 - askedMs, Math.max(serverMs - heardMs, aheadMs))
     },
   }
 }

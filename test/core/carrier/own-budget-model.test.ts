@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { createBudgetSaver, remainingWaitMs } from '../../../src/core/carrier/budget/budget-saver.ts'
-import { createOwnBudget } from '../../../src/core/carrier/budget/own-budget.ts'
+import { createBudgetSaver, createOwnBudget, remainingWaitMs } from '../../../src/core/carrier/budget/own-budget.ts'
 import { createCallQueue } from '../../../src/core/carrier/call/call-queue.ts'
 import type { CarrierMemory } from '../../../src/core/domain/polling/carrier-memory.ts'
 import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'

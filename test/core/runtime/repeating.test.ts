@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { startRepeating } from '../../../src/core/runtime/repeating.ts'
+import { startRepeating } from '../../../src/core/runtime/schedule.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

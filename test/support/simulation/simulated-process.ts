@@ -26,8 +26,8 @@ const SIMULATED_TIME: readonly Edit[] = [
     to: 'clock: { now: () => Date.now(), monotonic: systemClock.monotonic }, log, onServerTime',
   },
   // Replicas take the time of their database server. Here they take simulated time instead, except for leases.
-  { of: '/src/core/runtime/server-clock.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
-  { of: '/src/core/runtime/server-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
+  { of: '/src/server/replicas/replicas.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
+  { of: '/src/server/replicas/replicas.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
   // Pauses that the carrier asks for, or that follow its failures, pass in simulated time.
   {
     of: '/src/core/wiring/carrier.ts',

@@ -3,8 +3,7 @@ import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { SharedCarrier } from '../../store/polling/shared-carrier.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
-import { type BudgetSaverPorts, createBudgetSaver } from './budget-saver.ts'
-import { type CallLimits, createOwnBudget } from './own-budget.ts'
+import { type BudgetSaverPorts, type CallLimits, createBudgetSaver, createOwnBudget } from './own-budget.ts'
 import { createSharedBudget } from './shared-budget.ts'
 
 /** The budget for calls to the carrier. This process either has it alone, or shares it with other replicas through a row in the store. */

@@ -1,3 +1,4 @@
+import { systemCode } from '../../domain/errors.ts'
 import {
   type BudgetLimits,
   type BudgetRow,
@@ -9,8 +10,11 @@ import {
   turnDay,
   UNUSED_BUDGET,
 } from '../../domain/polling/call-budget.ts'
-import type { DayCalls } from '../../domain/polling/carrier-memory.ts'
+import type { CarrierMemory, CredentialRefusal, DayCalls } from '../../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
+import { systemReason } from '../../domain/system-reason.ts'
+import type { Relay } from '../../flow/relay.ts'
+import type { AskingClock } from '../call/carrier-time.ts'
 
 /**
  * How many calls the store counts before they are made. With 10,000 calls a day, at most 10; with 1,000,000, at most 64. If the process is
@@ -146,5 +150,91 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
     writtenDown(saved) {
       written = daysOf(saved)
     },
+  }
+}
+
+export interface BudgetSaverPorts extends Pick<Relay, 'clock' | 'log'> {
+  readonly budget: OwnBudget
+  readonly tokens: () => {
+    /** The end of the pause that the token endpoint asked for, monotonic milliseconds. */
+    pausedUntilMs(): number
+    refusal(): CredentialRefusal | null
+  }
+  readonly remember: ((memory: CarrierMemory) => Promise<void>) | undefined
+  readonly asking: Pick<AskingClock, 'lastMs'>
+}
+
+/** Saves the number of calls, the pauses and the refused credentials for the next run. A call is made only after it is counted in the store. */
+interface BudgetSaver {
+  /** The saved number of calls includes some that may be made later. Resolves with false if the store failed. */
+  keep(): Promise<boolean>
+  /** Saves for the last time. The saved number includes only calls that were made, because this run makes no more. */
+  close(): Promise<boolean>
+}
+
+export function createBudgetSaver({ budget, tokens, remember, clock, asking, log }: BudgetSaverPorts): BudgetSaver {
+  let isClosed = false
+  let isWell = true
+
+  const wallOf = (untilMs: number): number | null => {
+    const leftMs = untilMs - clock.monotonic()
+    return leftMs > 0 ? Math.round(clock.now() + leftMs) : null
+  }
+  const write = createSharedWrite(async () => {
+    const atMs = clock.now()
+    const days = budget.toWriteDown(atMs, !isClosed)
+    const pauses = { pausedUntilMs: wallOf(budget.pausedUntilMs()), tokenPausedUntilMs: wallOf(tokens().pausedUntilMs()) }
+    await remember?.({ atMs, askedAtMs: asking.lastMs(), days, ...pauses, refusal: tokens().refusal() })
+    budget.writtenDown(days)
+  })
+  const keep = async (): Promise<boolean> => {
+    const failure = await write().then(
+      () => null,
+      (error: unknown) => ({ because: systemReason(error), code: systemCode(error) ?? 'UNKNOWN' }),
+    )
+    if (failure !== null && isWell) log.error(failure, 'the relay makes no calls to the carrier, because it cannot save how many it makes')
+    if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
+    isWell = failure === null
+    return isWell
+  }
+
+  return {
+    keep,
+    close() {
+      isClosed = true
+      return keep()
+    },
+  }
+}
+
+/**
+ * Returns how much remains of a wait until `untilMs` (epoch milliseconds; null: no wait), which an earlier run saved at `atMs`. This is never
+ * more than what remained at `atMs`, even if the clock was set back.
+ */
+export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
+  return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))
+}
+
+/**
+ * Runs one write at a time. All callers during a write share the next write, because the running write may not contain their changes. So
+ * each caller gets the outcome of a write that contains its change.
+ */
+function createSharedWrite(write: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null
+  let next: Promise<void> | null = null
+
+  function start(): Promise<void> {
+    next = null
+    const begun = write().finally(() => {
+      if (running === begun) running = null
+    })
+    running = begun
+    return begun
+  }
+
+  return () => {
+    if (running === null) return start()
+    next ??= running.then(start, start)
+    return next
   }
 }

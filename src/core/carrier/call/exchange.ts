@@ -1,14 +1,13 @@
+import pRetry from 'p-retry'
 import { type Dispatcher, errors, request as sendRequest } from 'undici'
 import type { CallSpender } from '../../domain/admin/tally.ts'
 import { systemCode } from '../../domain/errors.ts'
 import type { CallPriority, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { Relay } from '../../flow/relay.ts'
-import { readBoundedBody } from '../../outbound/bounded-body.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
 import { LENGTH_UNCLEAR } from '../../outbound/send-failure.ts'
-import type { AskingClock } from './asking-clock.ts'
 import type { CallQueue } from './call-queue.ts'
-import type { CarrierTime } from './carrier-time.ts'
+import type { AskingClock, CarrierTime } from './carrier-time.ts'
 
 /** The body of a refusal of at most this size is read to its end, so that its connection can be used again. */
 const REFUSAL_BYTES_MAX = 65_536
@@ -162,4 +161,59 @@ function headerOf(response: Dispatcher.ResponseData, name: string): string | nul
 
 function codeOf(error: unknown): string {
   return error instanceof errors.HTTPParserError ? NO_HTTP : (systemCode(error) ?? 'UNKNOWN')
+}
+
+/** Reads a body of at most `bytesMax` bytes. Null: the body is longer, and its rest was not read. Throws if the body breaks off. */
+async function readBoundedBody(body: AsyncIterable<unknown>, bytesMax: number): Promise<Uint8Array | null> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  // A return from the loop destroys the stream and its connection, so an endless body does no harm.
+  for await (const chunk of body) {
+    if (!(chunk instanceof Uint8Array)) throw new TypeError('a body chunk is not bytes')
+    size += chunk.byteLength
+    if (size > bytesMax) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks, size)
+}
+
+const RETRIES = 2
+const FIRST_PAUSE_MS = 100
+const PASSING: ReadonlySet<number> = new Set([502, 503, 504])
+
+/**
+ * Repeats a request up to twice, after a short random pause, if its failure looks temporary: the connection was refused or reset, or a gateway had no
+ * backend. A request whose answer has a `Retry-After` is not repeated here.
+ */
+export async function withQuickRetries(ask: () => Promise<Answered | Failed>, signal: AbortSignal): Promise<Answered | Failed> {
+  const passing = new Error('temporary failure')
+  let last: Answered | Failed | null = null
+  const attempt = async (): Promise<Answered | Failed> => {
+    const result = await ask()
+    // A repeat that was not sent, or was cut off early, tells nothing about the carrier. So keep the result of the request before it.
+    if (last === null || result.kind === 'answered' || result.conclusive) last = result
+    if (isPassing(last)) throw passing
+    return last
+  }
+  try {
+    return await pRetry(attempt, { retries: RETRIES, minTimeout: FIRST_PAUSE_MS, randomize: true, signal })
+  } catch (error) {
+    if (error !== passing && !signal.aborted) throw error
+    return last ?? { kind: 'failed', reason: 'timeout', detail: 'did_not_leave', conclusive: false, quick: false }
+  }
+}
+
+/** Returns a function that names the spender of each call that one request makes: `sender` for the first call, and `repeat` for its repeats. */
+export function spentBy(sender: CallSpender): () => CallSpender {
+  let isFirst = true
+  return () => {
+    const spender = isFirst ? sender : 'repeat'
+    isFirst = false
+    return spender
+  }
+}
+
+function isPassing(result: Answered | Failed): boolean {
+  if (result.kind === 'failed') return result.quick
+  return PASSING.has(result.status) && result.header('retry-after') === null
 }

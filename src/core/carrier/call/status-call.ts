@@ -6,8 +6,7 @@ import { unnamedLine } from '../../domain/text.ts'
 import type { Relay } from '../../flow/relay.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
 import type { TokenClient } from '../token/token-client.ts'
-import type { Answered, Exchange, Failed } from './exchange.ts'
-import { spentBy, withQuickRetries } from './quick-retry.ts'
+import { type Answered, type Exchange, type Failed, spentBy, withQuickRetries } from './exchange.ts'
 
 const BODY_BYTES_MAX = 1_048_576
 /** The `retryAfterMs` of a call that timed out in the relay's own queue, or too early to blame the carrier. */

@@ -4,7 +4,7 @@ import type { CredentialRefusal, RefusedBy } from '../../domain/polling/carrier-
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Clock } from '../../flow/ports.ts'
 import type { Relay } from '../../flow/relay.ts'
-import { remainingWaitMs } from '../budget/budget-saver.ts'
+import { remainingWaitMs } from '../budget/own-budget.ts'
 import { type CredentialStanding, createCredentialStanding, type LastRefusal } from './credential-standing.ts'
 import type { NoToken, TokenRequestOptions } from './token-request.ts'
 

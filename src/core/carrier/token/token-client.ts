@@ -4,8 +4,7 @@ import type { Clock } from '../../flow/ports.ts'
 import { orWhenAborted, type StartTimer } from '../../outbound/deadline.ts'
 import { type CredentialOptions, type Credentials, openCredentials, readPassword } from './credentials.ts'
 import { CLAIM_MS, type TokenShare } from './shared-token.ts'
-import { readExpiryHint } from './token-answer.ts'
-import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
+import { type NoToken, readExpiryHint, requestToken, type TokenRequestOptions } from './token-request.ts'
 
 /** If a new token expires sooner than this, its expiry time is ignored. Otherwise the token would be renewed all the time. */
 const HINT_MIN_MS = 10_000

@@ -1,6 +1,5 @@
 import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
-import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
-import { startWorker } from '../../runtime/worker.ts'
+import { createWakeupTimer, startWorker } from '../../runtime/worker.ts'
 
 /** Assembles the dispatcher and the worker that runs its rounds. */
 export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>, options: DispatcherOptions) {

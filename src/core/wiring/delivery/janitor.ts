@@ -1,8 +1,7 @@
 import { createJanitor, type JanitorPass, type JanitorPorts } from '../../flow/delivery/janitor.ts'
 import { createFailureLog } from '../../flow/log-digest.ts'
-import { startRepeating } from '../../runtime/repeating.ts'
-import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
-import { startWorker } from '../../runtime/worker.ts'
+import { startRepeating } from '../../runtime/schedule.ts'
+import { createWakeupTimer, startWorker } from '../../runtime/worker.ts'
 import type { Relay } from '../relay.ts'
 
 const LOOK_AT_RETENTION_MS = 60_000
