@@ -5,11 +5,8 @@ import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'
 import { openStorage } from './assembly/storage/storage.ts'
 import type { ConcernFacts } from './console/problems/concern.ts'
 import { openConcerns } from './console/reporting/concerns.ts'
-import { openRefusedPushes } from './console/reporting/refused-pushes.ts'
-import { openReporting } from './console/reporting/reporting.ts'
-import { openTallies } from './console/reporting/tallies.ts'
+import { openRefusedPushes, openReporting, openTallies, openUnstored, type Reporting } from './console/reporting/reporting.ts'
 import { startTelling } from './console/reporting/telling.ts'
-import { openUnstored } from './console/reporting/unstored.ts'
 import type { Config } from './core/config/config.ts'
 import { isQuiet as isQuietAt } from './core/domain/polling/poll.ts'
 import { createEndpointKeys } from './core/flow/delivery/endpoint-keys.ts'
@@ -24,7 +21,7 @@ import { openCarrier } from './core/wiring/carrier.ts'
 import { createCertificates } from './core/wiring/certificates.ts'
 import { type Closing, createClosing } from './core/wiring/closing.ts'
 import { openDelivery } from './core/wiring/delivery/delivery.ts'
-import { createDispatchSignal } from './core/wiring/delivery/dispatch-signal.ts'
+import { createDispatchSignal } from './core/wiring/delivery/dispatching.ts'
 import { openAuthentication, openHistory } from './core/wiring/history.ts'
 import { listen } from './core/wiring/listen.ts'
 import { openPolling } from './core/wiring/polling.ts'
@@ -98,7 +95,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   closing.add(() => delivery.stop())
   dispatch.connect(delivery)
   const polling = openPolling(config, { ...answering, history }, memory)
-  const relay: Relay & Capabilities = { ...answering, history, delivery, polling }
+  const relay: Relay & Capabilities & { readonly reporting: Reporting } = { ...answering, history, delivery, polling }
   const moves = openMoves(config, relay, options.handOver ?? null)
   const check = openRunningCheck(relay, () => publicUrl)
   let failedReload: ConcernFacts['failedReload'] = null
@@ -144,7 +141,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   })
   delivery.start()
   startTelling(config, relay)
-  startTimers(config, relay)
+  startTimers(config, relay, reporting.pushesTaken)
   backups.begin()
   polling.begin()
   await otherEnded

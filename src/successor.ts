@@ -2,8 +2,7 @@ import { startRelay } from './app.ts'
 import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'
 import type { Config } from './core/config/config.ts'
 import type { Log } from './core/flow/ports.ts'
-import { findStoreInUse } from './upkeep/moving/store-in-use.ts'
-import { untilReachable } from './upkeep/moving/until-reachable.ts'
+import { findStoreInUse, untilReachable } from './upkeep/moving/store-in-use.ts'
 
 /** How long the relay that takes over waits for requests that the relay before it is still answering, in milliseconds. */
 const LAST_REQUESTS_MS = 1000

@@ -8,6 +8,7 @@ import { createLiveStreams, type LiveStreamsPorts } from '../console/portal/live
 import type { PortalSettings } from '../console/portal/portal.ts'
 import { createSessions } from '../console/portal/session.ts'
 import type { openConcerns } from '../console/reporting/concerns.ts'
+import type { Reporting } from '../console/reporting/reporting.ts'
 import type { Config } from '../core/config/config.ts'
 import { redactedConfig } from '../core/config/redact.ts'
 import type { DiskRoom } from '../core/domain/admin/disk-room.ts'
@@ -27,10 +28,10 @@ import { nameKey } from '../core/ops/vault.ts'
 import { createFeedSignal, createTickLimit } from '../core/runtime/feed-signal.ts'
 import { startRepeating } from '../core/runtime/schedule.ts'
 import type { Capabilities } from '../core/wiring/capabilities.ts'
+import { otherClocksOf } from '../core/wiring/carrier.ts'
 import { SESSION_IDLE_MS } from '../core/wiring/history.ts'
 import type { Relay } from '../core/wiring/relay.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
-import { otherClocksOf } from '../server/replicas/other-clocks.ts'
 import { REPLICA } from '../server/replicas/replicas.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
 import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-move-mark.ts'
@@ -44,7 +45,7 @@ const FOLLOWERS_AT_ONCE = 25
 type AnswerParts = Pick<Relay, 'reads' | 'write' | 'clock' | 'carrier' | 'receiver' | 'replicas' | 'log' | 'reprocessed'>
 type ShownParts = Pick<Relay, 'unstored' | 'shared' | 'disk' | 'path' | 'refused' | 'backups' | 'restores' | 'meter'>
 type KeyParts = Pick<Relay, 'authenticate' | 'sessions' | 'keyring' | 'settings' | 'tombstoneKey' | 'vault' | 'atRest' | 'commitSignal'>
-type Parts = AnswerParts & ShownParts & KeyParts & Capabilities
+type Parts = AnswerParts & ShownParts & KeyParts & Capabilities & { readonly reporting: Reporting }
 
 interface InternalApiPorts extends Pick<InternalOptions, 'check' | 'moves'> {
   readonly concerns: ReturnType<typeof openConcerns>

@@ -9,7 +9,7 @@ import { createReportSender } from '../../core/runtime/threads/dispatch-messages
 import { createRingService, type RingVerbs } from '../../core/runtime/threads/ring-recorder.ts'
 import { serveVerbs } from '../../core/runtime/threads/thread.ts'
 import { openWriteSide } from '../write-side.ts'
-import type { WriterData, WriterOnThread } from './hosted-writer.ts'
+import type { WriterData, WriterOnThread } from './threads.ts'
 
 /** The thread that writes, so that no sync to disk and no lock blocks an event loop that answers requests. */
 if (parentPort === null) throw new Error('this file runs only as the writer thread')

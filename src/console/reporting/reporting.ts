@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { LOG_BYTES_WARN } from '../../assembly/storage/storage.ts'
 import type { Config } from '../../core/config/config.ts'
 import { createKnownCounts } from '../../core/flow/admin/known-counts.ts'
@@ -7,16 +8,21 @@ import { createExpiredPushWarning, createPushLog } from '../../core/flow/ingest/
 import { createFailureLog } from '../../core/flow/log-digest.ts'
 import { ENDPOINT_LABELS } from '../../core/ops/counters.ts'
 import { createMetrics } from '../../core/ops/metrics.ts'
+import { startRepeating } from '../../core/runtime/schedule.ts'
+import { otherClocksOf } from '../../core/wiring/carrier.ts'
 import type { ReceiverNews } from '../../core/wiring/hosting/receive-side.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { VERSION } from '../../package-files.ts'
-import { otherClocksOf } from '../../server/replicas/other-clocks.ts'
+import { createRefusedPushes, type RefusedPushesKeeper } from '../../upkeep/refusals/refused-pushes.ts'
 import { countSealed } from '../../upkeep/secrets/manage-secrets.ts'
-import type { Tallies } from '../tallies/tallies.ts'
+import { createUnstored, type Unstored } from '../events/unstored.ts'
+import { createTallies, type Tallies } from '../tallies/tallies.ts'
 
 type MeasuredParts = Pick<Relay, 'recorder' | 'receiver' | 'carrier' | 'disk' | 'clock' | 'pushes' | 'isQuiet' | 'reads'>
 type MetricsParts = Pick<Relay, 'write' | 'shared' | 'certificates' | 'vault' | 'tombstoneKey' | 'restores' | 'backups' | 'replicas'>
 type NewsParts = Pick<Relay, 'receiver' | 'write' | 'commitSignal' | 'tallies' | 'refused' | 'endpointKeys' | 'digest' | 'log'>
+
+export type Reporting = ReturnType<typeof openReporting>
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
 export function openReporting(config: Config, parts: MeasuredParts & MetricsParts & NewsParts & Pick<Relay, 'settings'>) {
@@ -156,4 +162,58 @@ function reportCommits(commitSignal: Relay['commitSignal'], { readiness, meter, 
       failures.add('error', { err: error }, 'a commit failed; its senders are asked to try again')
     },
   })
+}
+
+/** How often the counts are saved, in milliseconds. If the relay is killed, it loses the counts since then. */
+const SAVE_MS = 10_000
+
+type RefusedParts = Pick<Relay, 'write' | 'reads' | 'clock' | 'unstored' | 'closing' | 'log'>
+
+export function openRefusedPushes({ write, reads, clock, unstored, closing, log }: RefusedParts): RefusedPushesKeeper {
+  const refused = createRefusedPushes({ write, reads, clock, process: randomUUID() })
+  unstored.add(() => {
+    const save = refused.unsaved()
+    return save === null ? [] : [{ kind: 'refused', save }]
+  })
+  const save = () =>
+    refused.save().catch((err: unknown) => log.debug({ err }, 'cannot save the counts of refused pushes now; the relay tries again'))
+  const saving = startRepeating(save, SAVE_MS)
+  closing.add(() => saving.stop())
+  closing.add(save)
+  return refused
+}
+
+type UnstoredParts = Pick<Relay, 'write' | 'unstoredFile' | 'clock' | 'wakeDispatcher' | 'closing' | 'log'>
+
+/**
+ * Opens what keeps writes that the store could not take, and writes those that the last run has left. Call it before the parts that are added to it,
+ * so that it closes after them.
+ */
+export async function openUnstored({
+  write,
+  unstoredFile: file,
+  clock,
+  wakeDispatcher: wake,
+  closing,
+  log,
+}: UnstoredParts): Promise<Unstored> {
+  const unstored = createUnstored({ write, file, clock, log, wake })
+  await unstored.retry()
+  closing.add(() => unstored.retry())
+  return unstored
+}
+
+type TallyParts = Pick<Relay, 'write' | 'disk' | 'clock' | 'unstored' | 'closing' | 'log'>
+
+/** Begins to count events by the hour. */
+export function openTallies({ write, disk, clock, unstored, closing, log }: TallyParts): Tallies {
+  const tallies = createTallies({ write, process: randomUUID(), clock, freeBytes: () => disk.state().freeBytes })
+  unstored.add(() => tallies.unflushed().map((flush) => ({ kind: 'tallies', flush })))
+  const flushing = startRepeating(
+    () => tallies.flush().catch((err: unknown) => log.debug({ err }, 'cannot write the counts now; the relay tries again')),
+    SAVE_MS,
+  )
+  closing.add(() => flushing.stop())
+  closing.add(() => tallies.flush().catch((err: unknown) => log.debug({ err }, 'the last counts could not be written')))
+  return tallies
 }

@@ -1,10 +1,11 @@
 import type { Config } from '../../core/config/config.ts'
 import { startRepeating } from '../../core/runtime/schedule.ts'
 import type { Capabilities } from '../../core/wiring/capabilities.ts'
+import { otherClocksOf } from '../../core/wiring/carrier.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
-import { otherClocksOf } from '../../server/replicas/other-clocks.ts'
 import { REPLICA } from '../../server/replicas/replicas.ts'
 import { createTroubleWatch } from '../events/trouble-watch.ts'
+import type { Reporting } from './reporting.ts'
 
 /** How often the relay checks whether a trouble has begun or ended, in milliseconds. Without a change the check costs nothing. */
 const LOOK_MS = 1000
@@ -12,7 +13,8 @@ const LOOK_MS = 1000
 const TELL_MS = 5000
 
 type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'unstored' | 'closing' | 'log'>
-type OwnParts = Pick<Relay, 'certificates' | 'wakeDispatcher' | 'shared'> & Pick<Capabilities, 'reporting' | 'delivery'>
+type OwnParts = Pick<Relay, 'certificates' | 'wakeDispatcher' | 'shared'> &
+  Pick<Capabilities, 'delivery'> & { readonly reporting: Reporting }
 
 /** Begins to notify operators of events. */
 export function startTelling({ limits }: Pick<Config, 'limits'>, parts: Parts & OwnParts): void {

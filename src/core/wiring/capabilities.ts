@@ -1,4 +1,3 @@
-import type { openReporting } from '../../console/reporting/reporting.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
 import type { Polling } from './polling.ts'
@@ -8,5 +7,4 @@ export interface Capabilities {
   readonly history: History
   readonly delivery: Delivery
   readonly polling: Polling
-  readonly reporting: ReturnType<typeof openReporting>
 }

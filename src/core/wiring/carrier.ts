@@ -1,7 +1,9 @@
 import { createCarrier, type RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
+import type { OtherClocks } from '../domain/admin/clock-record.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
+import { systemClock } from '../runtime/system-clock.ts'
 import type { Relay } from './relay.ts'
 
 type CarrierParts = Pick<Relay, 'write' | 'reads' | 'clock' | 'shared' | 'log' | 'settings' | 'vault' | 'tallies'>
@@ -59,4 +61,9 @@ export function languagesOf(config: Config): readonly [string, ...string[]] {
   const [first, ...others] = config.upstream.languages
   if (first === undefined) throw new RangeError('at least one language must be configured')
   return [first, ...others]
+}
+
+/** Only a store on a server has another clock than this machine. */
+export function otherClocksOf({ clock, shared, carrier }: Pick<Relay, 'clock' | 'shared' | 'carrier'>): OtherClocks {
+  return { carrierAheadMs: carrier.aheadMs(), machineAheadMs: shared === null ? null : systemClock.now() - clock.now() }
 }

@@ -4,8 +4,7 @@ import type { Config } from '../config/config.ts'
 import { systemCode } from '../domain/errors.ts'
 import { systemReason } from '../domain/system-reason.ts'
 import { startServer } from '../http/server/server.ts'
-import type { RenewTls } from './certificates.ts'
-import { readTlsPair, type TlsFiles } from './tls-files.ts'
+import { type RenewTls, readTlsPair, type TlsFiles } from './certificates.ts'
 
 export interface Listening {
   /** The address with the port that is in use, for example `http://127.0.0.1:8080`. */

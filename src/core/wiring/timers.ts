@@ -15,12 +15,13 @@ const REST_LOOK_MS = 1000
 
 type Parts = Pick<Relay, 'clock' | 'disk' | 'digest' | 'carrier' | 'authenticate' | 'sessions' | 'closing'>
 
-export function startTimers(config: Config, parts: Parts & Pick<Capabilities, 'polling' | 'reporting'>): void {
+/** `pushesTaken` is called when the disk has room again. */
+export function startTimers(config: Config, parts: Parts & Pick<Capabilities, 'polling'>, pushesTaken: () => Promise<void>): void {
   const { clock, disk, digest, carrier, authenticate, sessions, closing, polling } = parts
   const lookAtDisk = async () => {
     const before = disk.trouble()
     await disk.check()
-    if (before !== null && disk.trouble() === null) await parts.reporting.pushesTaken()
+    if (before !== null && disk.trouble() === null) await pushesTaken()
   }
   const looks = [
     startRepeating(lookAtDisk, DISK_LOOK_MS),

@@ -2,7 +2,7 @@ import type { Config } from '../../core/config/config.ts'
 import { readCertificates, readNamedFile } from '../../core/config/named-file.ts'
 import { formatDuration } from '../../core/domain/amounts.ts'
 import type { Clock } from '../../core/flow/ports.ts'
-import { readTlsPair } from '../../core/wiring/tls-files.ts'
+import { readTlsPair } from '../../core/wiring/certificates.ts'
 import { type CheckLine, failed, judgeCertificate, judgeOpenFiles, ok, type Verdict, warning } from './check.rules.ts'
 import type { Probe } from './manage-check.ts'
 

@@ -1,22 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { readableReason } from '../../console/problems/explain-problem.ts'
+import type { Reporting } from '../../console/reporting/reporting.ts'
 import type { Config } from '../../core/config/config.ts'
 import type { ReadSide } from '../../core/store/read-store.ts'
 import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import { languagesOf } from '../../core/wiring/carrier.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { REPLICA } from '../../server/replicas/replicas.ts'
-import { backupProbe } from './backup-probe.ts'
 import { carrierProbe, loginSettingOf } from './carrier-probe.ts'
 import { failed, ok } from './check.rules.ts'
 import { configProbes } from './config-probes.ts'
 import { endpointProbes } from './endpoint-probes.ts'
 import { type Check, createCheck, type Probe } from './manage-check.ts'
 import { pushProbe } from './push-probe.ts'
-import { diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
+import { backupProbe, diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 type StoreParts = Pick<Relay, 'path' | 'reads' | 'clock' | 'disk' | 'atRest' | 'endpointKeys' | 'backups' | 'settings'>
-type Parts = StoreParts & Pick<Relay, 'carrier'> & Pick<Capabilities, 'delivery' | 'reporting'>
+type Parts = StoreParts & Pick<Relay, 'carrier'> & Pick<Capabilities, 'delivery'> & { readonly reporting: Reporting }
 
 /**
  * Makes the check of a running relay. It uses the store, the carrier's client and the endpoints that the relay has open. `publicUrl` returns the

@@ -8,11 +8,9 @@ import type { Log } from '../../core/flow/ports.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { createManageMoves, type ManageMovesPorts, type Mover } from './manage-moves.ts'
-import { encodeMoveAddress } from './move-address.ts'
 import { hostMover } from './mover.ts'
 import { refuseMove } from './refuse-move.ts'
-import { tryStoreFile } from './try-store-file.ts'
-import { untilReachable } from './until-reachable.ts'
+import { encodeMoveAddress, tryStoreFile, untilReachable } from './store-in-use.ts'
 
 const LOOK_EVERY_MS = 100
 

@@ -1,8 +1,14 @@
-import { addressOf, movesOf, settingOf } from '../../assembly/storage/store-address.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import { addressOf, movesOf, readAddress, type StoreAddress, settingOf, writeAddress } from '../../assembly/storage/store-address.ts'
 import type { Config } from '../../core/config/config.ts'
+import { createFailureLog } from '../../core/flow/log-digest.ts'
 import type { Log } from '../../core/flow/ports.ts'
-import { decodeMoveAddress } from './move-address.ts'
-import { tryStoreFile } from './try-store-file.ts'
+import { createVault } from '../../core/ops/vault.ts'
+import { OPENING_MS, tryOpening } from '../../core/runtime/opening/try-opening.ts'
+import { systemClock } from '../../core/runtime/system-clock.ts'
+import { behindLinks } from '../../core/store/sqlite/lock.ts'
+import { STORE_SUFFIXES } from '../../core/store/sqlite/whole-file.ts'
+import { isServerAway } from '../../server/postgres/postgres-failure.ts'
 
 /** The most moves to follow from the store in the config to the one in use. */
 export const MOVES_MAX = 100
@@ -31,4 +37,62 @@ export async function findStoreInUse(config: Config, log: Pick<Log, 'warn'>): Pr
     inUse = { ...inUse, store: settingOf(to) }
   }
   throw new Error('store: it was moved too often. Name the last store in `store`.')
+}
+
+/**
+ * Rejects if the file of a store does not open in time, with a message that names the file. Does nothing for a store on a server, because
+ * connections have a time-out.
+ */
+export async function tryStoreFile({ engine, address }: StoreAddress, signal?: AbortSignal): Promise<void> {
+  if (engine !== 'sqlite') return
+  const files = STORE_SUFFIXES.map((suffix) => ({ what: 'store', path: `${behindLinks(address)}${suffix}` }))
+  await tryOpening([() => files], { deadlineMs: OPENING_MS, ...(signal === undefined ? {} : { signal }) })
+}
+
+/** What the encryption is for. The text can be decrypted only for the same purpose. */
+const PURPOSE = 'moved-store'
+
+function vaultOf(config: Pick<Config, 'secrets'>) {
+  const [first, ...others] = config.secrets.atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
+  if (first === undefined) return null
+  return createVault({ list: () => [first, ...others], first: () => first })
+}
+
+/**
+ * Encodes the address of the new store, for the old store to keep. The address of a database is encrypted, because it contains a password.
+ * Null: the config names no key to encrypt with.
+ */
+export async function encodeMoveAddress(config: Pick<Config, 'secrets'>, to: StoreAddress): Promise<string | null> {
+  if (to.engine === 'sqlite') return writeAddress(to)
+  return (await vaultOf(config)?.seal(writeAddress(to), PURPOSE)) ?? null
+}
+
+/** Decodes an address that `encodeMoveAddress` has encoded; null: no key in the config can decrypt it. */
+export async function decodeMoveAddress(config: Pick<Config, 'secrets'>, address: string): Promise<StoreAddress | null> {
+  const text = address.startsWith('sqlite:') ? address : await vaultOf(config)?.open(address, PURPOSE)
+  return typeof text === 'string' ? readAddress(text) : null
+}
+
+const REST_MS = 250
+
+interface UntilReachable {
+  readonly goesOn: () => boolean
+  readonly log: Pick<Log, 'error' | 'warn' | 'info' | 'debug'>
+}
+
+/**
+ * Repeats work that needs the database while its server cannot be reached. A restart of the server during a move must not end the relay.
+ * Rejects with any other failure.
+ */
+export async function untilReachable<T>(work: () => Promise<T>, { goesOn, log }: UntilReachable): Promise<T> {
+  const failures = createFailureLog({ log, clock: systemClock })
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isServerAway(error) || !goesOn()) throw error
+      failures.add('error', { err: error }, 'the database cannot be reached while its store is moved; the relay tries again')
+      await pause(REST_MS)
+    }
+  }
 }

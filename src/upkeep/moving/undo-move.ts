@@ -1,8 +1,7 @@
 import { addressOf, movesOf } from '../../assembly/storage/store-address.ts'
 import type { StoreSettings } from '../../core/config/config.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
-import { decodeMoveAddress } from './move-address.ts'
-import { MOVES_MAX } from './store-in-use.ts'
+import { decodeMoveAddress, MOVES_MAX } from './store-in-use.ts'
 import type { MoveMark, StoreHold } from './store-moves.rows.ts'
 
 /** The result of undoing a move. `store`: the name of the store to which the config's store was moved. */

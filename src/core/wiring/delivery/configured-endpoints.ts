@@ -2,14 +2,14 @@ import { X509Certificate } from 'node:crypto'
 import { formatOperatorEvent } from '../../../console/events/operator-words.rules.ts'
 import { replicaConfigOf } from '../../../server/replicas/replicas.ts'
 import type { Config } from '../../config/config.ts'
+import { readCertificates } from '../../config/named-file.ts'
 import type { Route } from '../../domain/delivery/delivery-request.ts'
 import { maskPath } from '../../domain/delivery/endpoint.ts'
 import { type FixedHeaders, fingerprintSecrets } from '../../domain/delivery/endpoint-keys.ts'
 import type { ConfiguredEndpoint, ConfiguredSecretsMark, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { ConfiguredSecrets } from '../../flow/delivery/dispatching/endpoint-signers.ts'
-import type { ClientCertificate } from '../certificates.ts'
+import { type ClientCertificate, readTlsPair } from '../certificates.ts'
 import type { Relay } from '../relay.ts'
-import { readRoute } from './endpoint-route.ts'
 
 type Known = Pick<EndpointState, 'origin' | 'endpoint'>
 type Parts = Pick<Relay, 'write' | 'replicas' | 'clock' | 'log'>
@@ -151,4 +151,20 @@ function expiryOf(endpoint: string, cert: string): ClientCertificate {
 /** Reads how to reach each endpoint of the config, by name. If a file cannot be used, throws an error that names the setting. */
 function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
   return new Map(endpoints.map((endpoint) => [endpoint.name, readRoute(endpoint)]))
+}
+
+type ConfiguredRoute = Pick<Config['endpoints'][number], 'name' | 'proxy' | 'caFile' | 'clientCert'>
+
+/** Reads how to reach an endpoint of the config. If a file cannot be used, throws an error that names the setting. */
+export function readRoute({ name, proxy, caFile, clientCert }: ConfiguredRoute): Route {
+  const setting = `endpoints: "${name}"`
+  return {
+    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
+    ...(caFile === null ? {} : { ca: readCertificates(`${setting}: caFile`, caFile) }),
+    ...(clientCert === null ? {} : { client: pemOf(readTlsPair(`${setting}: clientCert`, clientCert)) }),
+  }
+}
+
+function pemOf({ cert, key }: { readonly cert: Buffer; readonly key: Buffer }) {
+  return { cert: cert.toString(), key: key.toString() }
 }
