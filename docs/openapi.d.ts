@@ -458,26 +458,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/relay/parcels/forget": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Erase a list of parcels for good
-         * @description Does the same as `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.
-         */
-        post: operations["postRelayParcelsForget"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/relay/inbox": {
         parameters: {
             query?: never;
@@ -595,67 +575,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/relay/refusals": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List refused pushes, explained
-         * @description Pushes whose signature did not match, newest first. Each replica examines at most one such push a second, and the last 300 are kept. Anybody can send such pushes.
-         */
-        get: operations["getRelayRefusals"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/relay/jobs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List jobs
-         * @description Long replays, pushes that are reprocessed or dismissed, backups, retention passes, rebuilds, and moves of the store, newest first.
-         */
-        get: operations["getRelayJobs"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/relay/jobs/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Show a job and its progress */
-        get: operations["getRelayJobsId"];
-        put?: never;
-        post?: never;
-        /**
-         * Cancel a job
-         * @description The job stops where it is. A job that has ended is left as it is.
-         */
-        delete: operations["deleteRelayJobsId"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/relay/operator-events": {
         parameters: {
             query?: never;
@@ -736,7 +655,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/relay/rebuild": {
+    "/relay/reload": {
         parameters: {
             query?: never;
             header?: never;
@@ -746,30 +665,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Derive histories again from the bytes
-         * @description Derives each parcel from its pushes and answers by the rules of this version, compares the result with what is stored, and corrects what differs. The feed shows each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.
+         * Reload the config
+         * @description Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica, so call every replica. If the file has mistakes, nothing changes.
          */
-        post: operations["postRelayRebuild"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/relay/store/move": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Move the store to another place
-         * @description The relay keeps running, except for a second or two at the end. All rows are compared. Afterwards the old store refuses to open.
-         */
-        post: operations["postRelayStoreMove"];
+        post: operations["postRelayReload"];
         delete?: never;
         options?: never;
         head?: never;
@@ -816,6 +715,147 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Check whether the deployment works
+         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier and a question to it (two calls of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again.
+         */
+        get: operations["getRelayCheck"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/parcels/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase a list of parcels for good
+         * @description Does the same as `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.
+         */
+        post: operations["postRelayParcelsForget"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/refusals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List refused pushes, explained
+         * @description Pushes whose signature did not match, newest first. Each replica examines at most one such push a second, and the last 300 are kept. Anybody can send such pushes.
+         */
+        get: operations["getRelayRefusals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List jobs
+         * @description Long replays, pushes that are reprocessed or dismissed, backups, retention passes, rebuilds, and moves of the store, newest first.
+         */
+        get: operations["getRelayJobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/jobs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a job and its progress */
+        get: operations["getRelayJobsId"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a job
+         * @description The job stops where it is. A job that has ended is left as it is.
+         */
+        delete: operations["deleteRelayJobsId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/rebuild": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Derive histories again from the bytes
+         * @description Derives each parcel from its pushes and answers by the rules of this version, compares the result with what is stored, and corrects what differs. The feed shows each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.
+         */
+        post: operations["postRelayRebuild"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/store/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move the store to another place
+         * @description The relay keeps running, except for a second or two at the end. All rows are compared. Afterwards the old store refuses to open.
+         */
+        post: operations["postRelayStoreMove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/backups": {
         parameters: {
             query?: never;
@@ -840,66 +880,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/relay/replicas": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The relays that share the store
-         * @description With their roles. On SQLite there is one relay.
-         */
-        get: operations["getRelayReplicas"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/relay/reload": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Reload the config
-         * @description Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica, so call every replica. If the file has mistakes, nothing changes.
-         */
-        post: operations["postRelayReload"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/relay/check": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Check whether the deployment works
-         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier and a question to it (two calls of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again.
-         */
-        get: operations["getRelayCheck"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/relay/retention": {
         parameters: {
             query?: never;
@@ -918,6 +898,26 @@ export interface paths {
          * @description A job removes it in small batches. The job runs even after a jump of the clock, when the hourly pass waits.
          */
         post: operations["postRelayRetention"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/replicas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The relays that share the store
+         * @description With their roles. On SQLite there is one relay.
+         */
+        get: operations["getRelayReplicas"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2633,86 +2633,6 @@ export interface components {
             /** @description Why `storage` is `pending`; null: it is `clean`. */
             storageBecause: string | null;
         };
-        ErasureListReport: {
-            dryRun: boolean;
-            /**
-             * Format: date-time
-             * @description When the order was carried out.
-             */
-            at: string;
-            /** @description Who gave the order. */
-            by: {
-                kind: string;
-                name: string;
-            };
-            /** @description The id of the relay. Replicas share one. */
-            relay: string;
-            /** @description What was erased by this order or before, of the first 5,000 identifiers. A dry run has only what was erased before. */
-            receipts: {
-                identifier: string;
-                /**
-                 * @description `erased_before`: an earlier order had erased it. It was searched for again.
-                 * @enum {string}
-                 */
-                outcome: "erased" | "erased_before";
-                /** Format: date-time */
-                erasedAt: string;
-                /** @description The id of the erased parcel, as in the `erased` event of the feed; null: it had no parcel. */
-                parcel: string | null;
-                /** @description Keyed digests of the identifier and of others of its parcel, as in the tombstones and the audit trail. At most 100. */
-                marks: string[];
-            }[];
-            /** @description How many rows of each kind. */
-            removed: {
-                parcels: number;
-                identifiers: number;
-                sightings: number;
-                /** @description Answers of the carrier. */
-                answers: number;
-                /** @description Pushes in the inbox, including pushes that were not recorded. */
-                pushes: number;
-                deliveries: number;
-                attempts: number;
-                /** @description Texts that no other parcel has. */
-                texts: number;
-                /** @description Records of orders, events, jobs and refused pushes that named erased parcels. */
-                mentions: number;
-            };
-            /** @description Stored records that stay as they are although they may name an erased parcel: they cannot be read, or name it within a longer word. */
-            unreadable: number;
-            /** @description The endpoints that were sent erased data. Ask their owners to erase it too. */
-            endpoints: {
-                id: string;
-                name: string;
-            }[];
-            /** @description Backups that may hold erased data, with one that is being made. */
-            backups: string[];
-            /** @description Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none. */
-            backupsUnreadable: string | null;
-            /** @description When the store was last restored; null: never. `backups` has all backups from before that, because they cannot be compared. */
-            restoredAt: string | null;
-            /** @description Files of stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
-            stores: string[];
-            /**
-             * @description Whether the files of the store may still hold erased data. `clean`: they do not.
-             * @enum {string}
-             */
-            storage: "clean" | "pending";
-            /** @description Why `storage` is `pending`; null: it is `clean`. */
-            storageBecause: string | null;
-            lines: number;
-            erased: number;
-            erasedBefore: number;
-            /** @description Identifiers that no parcel has. */
-            unknown: number;
-            /** @description Lines without an identifier. */
-            failed: number;
-            /** @description The first 1,000 bad or unknown lines. */
-            errors: {
-                line: number;
-                reason: string;
-            }[];
-        };
         ListedPush: {
             id: string;
             /** @enum {string} */
@@ -2816,36 +2736,6 @@ export interface components {
             detail: string;
             /** @description The id of this very answer; the log has it too. */
             instance: string;
-        };
-        Refusal: {
-            id: string;
-            /** Format: date-time */
-            at: string;
-            /** @description The sender. Behind a proxy it is known only if `listen.public.trustProxy` names the proxy. */
-            address: string;
-            /** @description Whether the causes explain the signature completely. If not, they are all that is known. */
-            explained: boolean;
-            causes: {
-                /** @enum {string} */
-                code: "signature_missing" | "signature_repeated" | "signature_hex" | "signature_url_safe" | "signature_unpadded" | "signature_double" | "signature_prefix" | "signature_percent" | "signature_quoted" | "signature_white_space" | "signature_truncated" | "signature_bits" | "signature_malformed" | "key_sent" | "algorithm" | "digest_without_key" | "digest_with_key" | "signed_with_time" | "other_key" | "key_newline" | "key_white_space" | "key_extra_space" | "key_quoted" | "key_unquoted" | "key_base64_decoded" | "key_hex_decoded" | "key_base64_encoded" | "key_hex_encoded" | "key_prefix" | "key_prefix_added" | "key_unpadded" | "key_normalised" | "key_swapped" | "key_case" | "key_percent" | "key_bom" | "key_utf16" | "key_latin1" | "key_empty" | "body_missing" | "body_empty" | "body_trailing_newline" | "body_white_space" | "body_crlf" | "body_bom" | "body_nul" | "body_reserialised" | "body_utf16" | "body_latin1" | "body_sent_utf16" | "body_sent_latin1" | "body_recoded" | "body_normalised" | "body_compressed" | "body_inflated" | "body_base64" | "body_json_string" | "body_form" | "body_wrapped" | "body_unread" | "body_incomplete" | "unknown";
-                /** @description More about the cause, such as `HMAC-SHA1`; null: the code says everything. */
-                detail: string | null;
-                /** @description The cause in sentences, and what to do about it. */
-                explanation: string;
-            }[];
-            /** @description The setting that holds the key with which it was signed; null: not known. Never the key itself. */
-            key: string | null;
-            /** @description Whether the body is so large that not every explanation was tried. */
-            cutShort: boolean;
-            /** @description Some of its headers, each cut to 200 characters. Never the signature. */
-            headers: {
-                [key: string]: string;
-            };
-            /** @description Its size and digest. The body itself is not kept. Null: it was not read to its end, or is larger than 256 KB. */
-            body: {
-                bytes: number;
-                sha256: string;
-            } | null;
         };
         /** @description Ignore events that you do not know: later versions add some. */
         ListedOperatorEvent: {
@@ -3343,42 +3233,6 @@ export interface components {
             /** @description Their names. */
             replicas: string[];
         };
-        "Problem.not_movable": {
-            /** @constant */
-            type: "urn:parcel-relay:error:not_movable";
-            /** @constant */
-            title: "The store cannot be moved";
-            /** @constant */
-            status: 409;
-            /** @description What is wrong, for people. */
-            detail: string;
-            /** @description The id of this very answer; the log has it too. */
-            instance: string;
-        };
-        "Problem.not_resealable": {
-            /** @constant */
-            type: "urn:parcel-relay:error:not_resealable";
-            /** @constant */
-            title: "Not every replica has the key";
-            /** @constant */
-            status: 409;
-            /** @description What is wrong, for people. */
-            detail: string;
-            /** @description The id of this very answer; the log has it too. */
-            instance: string;
-        };
-        "Problem.not_backed_up": {
-            /** @constant */
-            type: "urn:parcel-relay:error:not_backed_up";
-            /** @constant */
-            title: "No backup can be made";
-            /** @constant */
-            status: 409;
-            /** @description What is wrong, for people. */
-            detail: string;
-            /** @description The id of this very answer; the log has it too. */
-            instance: string;
-        };
         Reloaded: {
             /** @description The replica that has reloaded its config. */
             replica: string;
@@ -3403,6 +3257,18 @@ export interface components {
             /** @description Every mistake of the config file, with its line. */
             problems?: string[];
         };
+        "Problem.not_resealable": {
+            /** @constant */
+            type: "urn:parcel-relay:error:not_resealable";
+            /** @constant */
+            title: "Not every replica has the key";
+            /** @constant */
+            status: 409;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
+        };
         Check: {
             /** @description Whether no line has failed. */
             ok: boolean;
@@ -3416,6 +3282,140 @@ export interface components {
                 /** @description What was found, and what to do if something is wrong. */
                 message: string;
             }[];
+        };
+        ErasureListReport: {
+            dryRun: boolean;
+            /**
+             * Format: date-time
+             * @description When the order was carried out.
+             */
+            at: string;
+            /** @description Who gave the order. */
+            by: {
+                kind: string;
+                name: string;
+            };
+            /** @description The id of the relay. Replicas share one. */
+            relay: string;
+            /** @description What was erased by this order or before, of the first 5,000 identifiers. A dry run has only what was erased before. */
+            receipts: {
+                identifier: string;
+                /**
+                 * @description `erased_before`: an earlier order had erased it. It was searched for again.
+                 * @enum {string}
+                 */
+                outcome: "erased" | "erased_before";
+                /** Format: date-time */
+                erasedAt: string;
+                /** @description The id of the erased parcel, as in the `erased` event of the feed; null: it had no parcel. */
+                parcel: string | null;
+                /** @description Keyed digests of the identifier and of others of its parcel, as in the tombstones and the audit trail. At most 100. */
+                marks: string[];
+            }[];
+            /** @description How many rows of each kind. */
+            removed: {
+                parcels: number;
+                identifiers: number;
+                sightings: number;
+                /** @description Answers of the carrier. */
+                answers: number;
+                /** @description Pushes in the inbox, including pushes that were not recorded. */
+                pushes: number;
+                deliveries: number;
+                attempts: number;
+                /** @description Texts that no other parcel has. */
+                texts: number;
+                /** @description Records of orders, events, jobs and refused pushes that named erased parcels. */
+                mentions: number;
+            };
+            /** @description Stored records that stay as they are although they may name an erased parcel: they cannot be read, or name it within a longer word. */
+            unreadable: number;
+            /** @description The endpoints that were sent erased data. Ask their owners to erase it too. */
+            endpoints: {
+                id: string;
+                name: string;
+            }[];
+            /** @description Backups that may hold erased data, with one that is being made. */
+            backups: string[];
+            /** @description Why the folder of backups could not be read, so that backups are missing in `backups`; null: it was read, or there is none. */
+            backupsUnreadable: string | null;
+            /** @description When the store was last restored; null: never. `backups` has all backups from before that, because they cannot be compared. */
+            restoredAt: string | null;
+            /** @description Files of stores that a restore, a move or a killed command has left behind, and that may hold erased data. Delete them. */
+            stores: string[];
+            /**
+             * @description Whether the files of the store may still hold erased data. `clean`: they do not.
+             * @enum {string}
+             */
+            storage: "clean" | "pending";
+            /** @description Why `storage` is `pending`; null: it is `clean`. */
+            storageBecause: string | null;
+            lines: number;
+            erased: number;
+            erasedBefore: number;
+            /** @description Identifiers that no parcel has. */
+            unknown: number;
+            /** @description Lines without an identifier. */
+            failed: number;
+            /** @description The first 1,000 bad or unknown lines. */
+            errors: {
+                line: number;
+                reason: string;
+            }[];
+        };
+        Refusal: {
+            id: string;
+            /** Format: date-time */
+            at: string;
+            /** @description The sender. Behind a proxy it is known only if `listen.public.trustProxy` names the proxy. */
+            address: string;
+            /** @description Whether the causes explain the signature completely. If not, they are all that is known. */
+            explained: boolean;
+            causes: {
+                /** @enum {string} */
+                code: "signature_missing" | "signature_repeated" | "signature_hex" | "signature_url_safe" | "signature_unpadded" | "signature_double" | "signature_prefix" | "signature_percent" | "signature_quoted" | "signature_white_space" | "signature_truncated" | "signature_bits" | "signature_malformed" | "key_sent" | "algorithm" | "digest_without_key" | "digest_with_key" | "signed_with_time" | "other_key" | "key_newline" | "key_white_space" | "key_extra_space" | "key_quoted" | "key_unquoted" | "key_base64_decoded" | "key_hex_decoded" | "key_base64_encoded" | "key_hex_encoded" | "key_prefix" | "key_prefix_added" | "key_unpadded" | "key_normalised" | "key_swapped" | "key_case" | "key_percent" | "key_bom" | "key_utf16" | "key_latin1" | "key_empty" | "body_missing" | "body_empty" | "body_trailing_newline" | "body_white_space" | "body_crlf" | "body_bom" | "body_nul" | "body_reserialised" | "body_utf16" | "body_latin1" | "body_sent_utf16" | "body_sent_latin1" | "body_recoded" | "body_normalised" | "body_compressed" | "body_inflated" | "body_base64" | "body_json_string" | "body_form" | "body_wrapped" | "body_unread" | "body_incomplete" | "unknown";
+                /** @description More about the cause, such as `HMAC-SHA1`; null: the code says everything. */
+                detail: string | null;
+                /** @description The cause in sentences, and what to do about it. */
+                explanation: string;
+            }[];
+            /** @description The setting that holds the key with which it was signed; null: not known. Never the key itself. */
+            key: string | null;
+            /** @description Whether the body is so large that not every explanation was tried. */
+            cutShort: boolean;
+            /** @description Some of its headers, each cut to 200 characters. Never the signature. */
+            headers: {
+                [key: string]: string;
+            };
+            /** @description Its size and digest. The body itself is not kept. Null: it was not read to its end, or is larger than 256 KB. */
+            body: {
+                bytes: number;
+                sha256: string;
+            } | null;
+        };
+        "Problem.not_movable": {
+            /** @constant */
+            type: "urn:parcel-relay:error:not_movable";
+            /** @constant */
+            title: "The store cannot be moved";
+            /** @constant */
+            status: 409;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
+        };
+        "Problem.not_backed_up": {
+            /** @constant */
+            type: "urn:parcel-relay:error:not_backed_up";
+            /** @constant */
+            title: "No backup can be made";
+            /** @constant */
+            status: 409;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
         };
         /** @enum {string} */
         UnavailableReason: "budget" | "resting" | "credentials" | "timeout" | "network" | "rate_limited" | "server_error" | "redirect" | "bad_response" | "token_bad_response" | "rejected" | "certificate_expired" | "certificate_not_yet_valid" | "certificate_wrong_name" | "certificate_self_signed" | "certificate_untrusted" | "tls_protocol" | "tls";
@@ -3770,13 +3770,13 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem.not_dismissable"];
             };
         };
-        /** @description `not_movable`: the store cannot be moved; `too_many_jobs`: too many jobs are unfinished */
-        "not_movable.too_many_jobs": {
+        /** @description `not_reloadable`: the config cannot be reloaded */
+        not_reloadable: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem.not_movable"] | components["schemas"]["Problem.too_many_jobs"];
+                "application/problem+json": components["schemas"]["Problem.not_reloadable"];
             };
         };
         /** @description `not_resealable`: not every replica has the key */
@@ -3786,6 +3786,15 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem.not_resealable"];
+            };
+        };
+        /** @description `not_movable`: the store cannot be moved; `too_many_jobs`: too many jobs are unfinished */
+        "not_movable.too_many_jobs": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem.not_movable"] | components["schemas"]["Problem.too_many_jobs"];
             };
         };
         /** @description `not_backed_up`: no backup can be made */
@@ -3804,15 +3813,6 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem.not_backed_up"] | components["schemas"]["Problem.too_many_jobs"];
-            };
-        };
-        /** @description `not_reloadable`: the config cannot be reloaded */
-        not_reloadable: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem.not_reloadable"];
             };
         };
         /** @description `signature_invalid`: the signature does not match */
@@ -5043,55 +5043,6 @@ export interface operations {
             503: components["responses"]["storage_unavailable.upstream_unavailable"];
         };
     };
-    postRelayParcelsForget: {
-        parameters: {
-            query?: {
-                /**
-                 * @description `true`: only says what would be erased.
-                 * @example true
-                 */
-                dryRun?: boolean;
-                /** @description Which column of a CSV list to read: its name, or its number from 1. */
-                column?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {"identifier":"AB123456789SE"}
-                 *     "990000000000000001"
-                 */
-                "application/x-ndjson": string;
-                /**
-                 * @example order;tracking_number
-                 *     1207;AB123456789SE
-                 */
-                "text/csv": string;
-            };
-        };
-        responses: {
-            /** @description What was erased, and which lines are bad or unknown */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErasureListReport"];
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            413: components["responses"]["body_too_large"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
     getRelayInbox: {
         parameters: {
             query?: {
@@ -5384,150 +5335,6 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
-    getRelayRefusals: {
-        parameters: {
-            query?: {
-                /**
-                 * @description The most to show; 100 if it is left out.
-                 * @example 10
-                 */
-                limit?: number;
-                cursor?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page of the list */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        refusals: components["schemas"]["Refusal"][];
-                        /** @description The `cursor` of the next page; null on the last. */
-                        next: string | null;
-                    };
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
-    getRelayJobs: {
-        parameters: {
-            query?: {
-                /**
-                 * @description The most to show; 100 if it is left out.
-                 * @example 10
-                 */
-                limit?: number;
-                cursor?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page of the list */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        jobs: components["schemas"]["Job"][];
-                        /** @description The `cursor` of the next page; null on the last. */
-                        next: string | null;
-                    };
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
-    getRelayJobsId: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The id of the job.
-                 * @example 1
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The job */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Job"];
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            404: components["responses"]["not_found"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
-    deleteRelayJobsId: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description The id of the job.
-                 * @example 1
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The job */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Job"];
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            404: components["responses"]["not_found"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
     getRelayOperatorEvents: {
         parameters: {
             query?: {
@@ -5686,6 +5493,333 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    postRelayReload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The config is reloaded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reloaded"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["not_reloadable"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelaySecretsReseal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was encrypted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description A digest of the at-rest key that encrypts now. */
+                        key: string;
+                        /** @description How many secrets were encrypted with another at-rest key before. */
+                        resealed: number;
+                        /** @description How many secrets were encrypted with this at-rest key already. */
+                        upToDate: number;
+                        /** @description Secrets that no at-rest key opens. Replace each of them, or restore the at-rest key. */
+                        unreadable: string[];
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["not_resealable"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelaySecretsRotateTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": {
+                    /**
+                     * @description Ends all tokens that were issued before.
+                     * @constant
+                     */
+                    at?: "now";
+                };
+            };
+        };
+        responses: {
+            /** @description The key is replaced */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description When the last token of the old key expires; null: all have ended. */
+                        validUntil: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            413: components["responses"]["body_too_large"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayCheck: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Check"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelayParcelsForget: {
+        parameters: {
+            query?: {
+                /**
+                 * @description `true`: only says what would be erased.
+                 * @example true
+                 */
+                dryRun?: boolean;
+                /** @description Which column of a CSV list to read: its name, or its number from 1. */
+                column?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {"identifier":"AB123456789SE"}
+                 *     "990000000000000001"
+                 */
+                "application/x-ndjson": string;
+                /**
+                 * @example order;tracking_number
+                 *     1207;AB123456789SE
+                 */
+                "text/csv": string;
+            };
+        };
+        responses: {
+            /** @description What was erased, and which lines are bad or unknown */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureListReport"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            413: components["responses"]["body_too_large"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayRefusals: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most to show; 100 if it is left out.
+                 * @example 10
+                 */
+                limit?: number;
+                cursor?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the list */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        refusals: components["schemas"]["Refusal"][];
+                        /** @description The `cursor` of the next page; null on the last. */
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayJobs: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most to show; 100 if it is left out.
+                 * @example 10
+                 */
+                limit?: number;
+                cursor?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the list */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        jobs: components["schemas"]["Job"][];
+                        /** @description The `cursor` of the next page; null on the last. */
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayJobsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the job.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The job */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    deleteRelayJobsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the job.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The job */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     postRelayRebuild: {
         parameters: {
             query?: {
@@ -5768,85 +5902,6 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             409: components["responses"]["not_movable.too_many_jobs"];
-            413: components["responses"]["body_too_large"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
-    postRelaySecretsReseal: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was encrypted */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @description A digest of the at-rest key that encrypts now. */
-                        key: string;
-                        /** @description How many secrets were encrypted with another at-rest key before. */
-                        resealed: number;
-                        /** @description How many secrets were encrypted with this at-rest key already. */
-                        upToDate: number;
-                        /** @description Secrets that no at-rest key opens. Replace each of them, or restore the at-rest key. */
-                        unreadable: string[];
-                    };
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            409: components["responses"]["not_resealable"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
-    postRelaySecretsRotateTokens: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                /** @example {} */
-                "application/json": {
-                    /**
-                     * @description Ends all tokens that were issued before.
-                     * @constant
-                     */
-                    at?: "now";
-                };
-            };
-        };
-        responses: {
-            /** @description The key is replaced */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @description When the last token of the old key expires; null: all have ended. */
-                        validUntil: string | null;
-                    };
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
             413: components["responses"]["body_too_large"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
@@ -5950,107 +6005,6 @@ export interface operations {
             403: components["responses"]["forbidden"];
             409: components["responses"]["not_backed_up.too_many_jobs"];
             413: components["responses"]["body_too_large"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
-    getRelayReplicas: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description All replicas */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        replicas: {
-                            /** @description A replica gets a new id at each start, and when it comes back after it was not seen for 5 s. */
-                            id: string;
-                            /** @description Host and process id. */
-                            name: string;
-                            version: string;
-                            /** @description Equal settings give equal fingerprints; `listen` and `log` do not count. */
-                            configFingerprint: string;
-                            /** Format: date-time */
-                            startedAt: string;
-                            /**
-                             * Format: date-time
-                             * @description When it last renewed its lease, which it does every second.
-                             */
-                            lastSeenAt: string;
-                            /** @description Its roles: work that only one replica does at a time. */
-                            roles: string[];
-                        }[];
-                    };
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
-    postRelayReload: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The config is reloaded */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Reloaded"];
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
-            409: components["responses"]["not_reloadable"];
-            429: components["responses"]["too_many_requests"];
-            431: components["responses"]["headers_too_large"];
-            500: components["responses"]["internal"];
-            503: components["responses"]["storage_unavailable"];
-        };
-    };
-    getRelayCheck: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The lines */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Check"];
-                };
-            };
-            400: components["responses"]["bad_request"];
-            401: components["responses"]["unauthorized"];
-            403: components["responses"]["forbidden"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
@@ -6196,6 +6150,52 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             409: components["responses"]["too_many_jobs"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayReplicas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All replicas */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        replicas: {
+                            /** @description A replica gets a new id at each start, and when it comes back after it was not seen for 5 s. */
+                            id: string;
+                            /** @description Host and process id. */
+                            name: string;
+                            version: string;
+                            /** @description Equal settings give equal fingerprints; `listen` and `log` do not count. */
+                            configFingerprint: string;
+                            /** Format: date-time */
+                            startedAt: string;
+                            /**
+                             * Format: date-time
+                             * @description When it last renewed its lease, which it does every second.
+                             */
+                            lastSeenAt: string;
+                            /** @description Its roles: work that only one replica does at a time. */
+                            roles: string[];
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
@@ -6650,4 +6650,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 71fff9c5d1863df61845a88da5e3f62005dc5ed8dc47d40904f69d250d441938
+// Made of docs/openapi.json with the SHA-256 e67c1e924611ee87703010d043c464554021675de34afbad3816cfd7a981867f

@@ -99,7 +99,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const moves = openMoves(config, relay, options.handOver ?? null)
   const check = openRunningCheck(relay, () => publicUrl)
   let failedReload: ConcernFacts['failedReload'] = null
-  const api = openInternalApi(config, relay, {
+  const api = await openInternalApi(config, relay, {
     check,
     moves: moves.manage,
     concerns: openConcerns(relay, () => failedReload),

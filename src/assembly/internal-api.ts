@@ -14,6 +14,7 @@ import { redactedConfig } from '../core/config/redact.ts'
 import type { DiskRoom } from '../core/domain/admin/disk-room.ts'
 import { AppError } from '../core/domain/errors.ts'
 import { createManageInbox } from '../core/flow/admin/inbox/manage-inbox.ts'
+import { createManageSecrets } from '../core/flow/admin/manage-secrets.ts'
 import { createImportWatches } from '../core/flow/admin/parcels/import-watches.ts'
 import { createParcelCommands } from '../core/flow/admin/parcels/parcel-commands.ts'
 import { createParcelQueries } from '../core/flow/admin/parcels/parcel-queries.ts'
@@ -22,7 +23,6 @@ import { createFeedTail } from '../core/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../core/flow/delivery/follow-feed.ts'
 import { createUpstream } from '../core/flow/polling/upstream.ts'
 import { createCountFailure, createPerMinute, createVisitorOf } from '../core/http/server/failures.ts'
-import { createInternalListener, type InternalOptions } from '../core/http/server/internal.ts'
 import { createAddressOf, createIsFromProxy } from '../core/http/server/request-headers.ts'
 import { nameKey } from '../core/ops/vault.ts'
 import { createFeedSignal, createTickLimit } from '../core/runtime/feed-signal.ts'
@@ -37,7 +37,7 @@ import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
 import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-move-mark.ts'
 import { createManageRebuild } from '../upkeep/rebuild/manage-rebuild.ts'
 import { createManageRetention } from '../upkeep/retention/manage-retention.ts'
-import { createManageSecrets } from '../upkeep/secrets/manage-secrets.ts'
+import { createInternalListener, type InternalOptions } from './internal-listener.ts'
 
 /** One turn of the event loop writes to this many followers of the feed, which takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25
@@ -54,7 +54,7 @@ interface InternalApiPorts extends Pick<InternalOptions, 'check' | 'moves'> {
 }
 
 /** Assembles the internal listener's API. */
-export function openInternalApi(config: Config, parts: Parts, { concerns, reloadConfig, ...ports }: InternalApiPorts) {
+export async function openInternalApi(config: Config, parts: Parts, { concerns, reloadConfig, ...ports }: InternalApiPorts) {
   const { reads, clock, history, delivery, reporting, settings, atRest } = parts
   const feedSignal = createFeedSignal()
   parts.commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
@@ -63,7 +63,7 @@ export function openInternalApi(config: Config, parts: Parts, { concerns, reload
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const { refusedSenders } = parts.receiver.verbs
   const given = { ...parts, refusedSenders, work: delivery.reviewAll, yieldToOthers: () => nextTurn(), version: VERSION }
-  const listener = createInternalListener({
+  const listener = await createInternalListener({
     ...delivery,
     ...ports,
     log: parts.log,

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, expect } from 'vitest'
-import { CAPABILITIES, ROUTES } from '../../src/assembly/routes.ts'
 import { closeOpened } from '../core/carrier/carrier-double.ts'
 import { nameOf } from '../support/portal/internal-routes.ts'
 import { ADMIN, SHARED_KEY } from '../support/relay/relay.ts'
 import { inOrder, REFUSED, startWithExamples } from '../support/relay/relay-with-examples.ts'
+import { CAPABILITIES, ROUTES } from '../support/relay/routes.ts'
 import { testWith } from '../support/runner/test-with.ts'
 
 afterAll(closeOpened)

@@ -1,5 +1,4 @@
 import { afterAll, expect, test } from 'vitest'
-import { INTERNAL_ROUTES } from '../../src/assembly/routes.ts'
 import { closeOpened, openCarrier } from '../core/carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
@@ -7,6 +6,7 @@ import { nameOf, requestOf } from '../support/portal/internal-routes.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { ADMIN, logIn, push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { INTERNAL_ROUTES } from '../support/relay/routes.ts'
 
 afterAll(closeOpened)
 

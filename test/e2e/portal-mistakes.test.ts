@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { INTERNAL_ROUTES } from '../../src/assembly/routes.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { crawl, escaped, formsOn } from '../support/portal/portal-pages.ts'
 import { createVisitor, loggedInAt } from '../support/portal/portal-visitor.ts'
@@ -7,6 +6,7 @@ import { formIn, withoutIds } from '../support/portal/sent-form.ts'
 import { ADMIN, push, SHOP } from '../support/relay/relay.ts'
 import { relayOfFile } from '../support/relay/relay-of-file.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { INTERNAL_ROUTES } from '../support/relay/routes.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 
 const ofFile = relayOfFile(NO_CARRIER, { delivery: { allowNetworks: ['127.0.0.0/8'] } })

@@ -176,7 +176,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'console/document/openapi.ts', imports: CAPABILITY, libraries: ['zod', 'zod-openapi'], platform: [] },
   {
     place: 'console/cli/',
-    imports: [...COMMANDS, 'app.ts', 'successor.ts'],
+    imports: [...COMMANDS, 'app.ts', 'successor.ts', 'wings.ts'],
     types: ['core/http/', 'console/', 'upkeep/', 'server/'],
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // The arguments of a command may name files to read or write.
@@ -216,7 +216,14 @@ export const ROOMS: readonly Room[] = [
   },
 
   // These join the core and the wings.
-  { place: 'assembly/', imports: CAPABILITY, libraries: ['@koa/router'], platform: [...EDGE, 'node:worker_threads'] },
+  {
+    place: 'assembly/',
+    imports: [...CAPABILITY, 'wings.ts'],
+    libraries: ['@koa/router', 'koa'],
+    platform: [...EDGE, 'node:worker_threads'],
+  },
+  // The table of what wings offer. Only this imports them by name.
+  { place: 'wings.ts', imports: ['core/http/', 'console/', 'upkeep/', 'server/', 'trial/'], libraries: ['commander'], platform: [] },
   { place: 'main.ts', imports: ['console/cli/', 'core/config/compile-cache.ts'], libraries: [], platform: [] },
   { place: 'app.ts', imports: [...CAPABILITY, 'assembly/'], libraries: ['@node-rs/argon2'], platform: EDGE },
   // This starts the relay again in the same process after its store was moved.

@@ -12,7 +12,8 @@ const modules = ['src/', 'test/', 'bench/'].flatMap((folder) =>
 const DRIVERS = ['better-sqlite3', 'node:sqlite']
 
 /** Matches the unit tests, as in vitest.config.ts, except house/versions.test.ts, which opens the driver to ask for its version. */
-const UNIT = /^test\/(?:domain|flow|house(?!\/versions))\/.*\.test\.ts$/
+const UNIT =
+  /^test\/(?:core\/(?:domain|flow)|console\/problems|house(?!\/(?:configuration|versions)))\/.*\.test\.ts$|^test\/.*\.rules\.test\.ts$/
 
 /** Lists the tests whose imports lead to a store, each with the chain of imports. */
 function reachStores(all: readonly SourceModule[]): readonly string[] {
@@ -33,9 +34,12 @@ function reachStores(all: readonly SourceModule[]): readonly string[] {
 
 test('no unit test imports a store, directly or through other modules', () => {
   expect(reachStores(modules)).toEqual([])
-  const planted = parseModule('test/flow/x.test.ts', "import { openStore } from '../support/store/write-side.ts'\nawait openStore(0)")
+  const planted = parseModule(
+    'test/core/flow/x.test.ts',
+    "import { openStore } from '../../support/store/write-side.ts'\nawait openStore(0)",
+  )
   expect(reachStores([...modules, planted])).toEqual([
-    expect.stringMatching(/^test\/flow\/x\.test\.ts -> test\/support\/store\/write-side\.ts -> .* -> better-sqlite3$/),
+    expect.stringMatching(/^test\/core\/flow\/x\.test\.ts -> test\/support\/store\/write-side\.ts -> .* -> better-sqlite3$/),
   ])
 })
 

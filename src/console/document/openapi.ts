@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathItemObject, type ZodOpenApiResponseObject } from 'zod-openapi'
-import { CAPABILITIES, type Capability } from '../../assembly/routes.ts'
 import { EXAMPLE_EVENT, eventSchema } from '../../core/http/ingest/webhook.routes.ts'
 import { createProblemAnswers } from '../../core/http/server/answer-schemas.ts'
-import type { PathParameter, RouteAnswer, RouteRow } from '../../core/http/server/route.ts'
+import type { Capability, PathParameter, RouteAnswer, RouteRow } from '../../core/http/server/route.ts'
 import { operatorEventSchema } from '../events/operator.routes.ts'
 
 const ABOUT = `The relay receives, polls, merges, serves and relays a carrier's parcel status.
@@ -14,10 +13,15 @@ Two listeners: the public one, for the carrier, has \`/webhooks/status\` and \`/
 const PUBLIC = { servers: [{ url: '.', description: 'The public listener' }] }
 
 /** Makes the document of the API (OpenAPI 3.1) from the table of routes. `npm run docs` calls it; a running relay does not. */
-function createApiDocument({ version }: { readonly version: string }) {
+interface DocumentOptions {
+  readonly version: string
+  readonly capabilities: readonly Capability[]
+}
+
+function createApiDocument({ version, capabilities }: DocumentOptions) {
   const respond = createProblemResponses()
   const paths = new Map<string, ZodOpenApiPathItemObject>()
-  for (const capability of CAPABILITIES) {
+  for (const capability of capabilities) {
     for (const row of capability.routes) {
       const path = row.path.replace(/:(\w+)/g, '{$1}')
       paths.set(path, { ...paths.get(path), [row.method]: operationOf(row, capability, respond) })
@@ -28,7 +32,7 @@ function createApiDocument({ version }: { readonly version: string }) {
       openapi: '3.1.0',
       info: { title: 'Parcel status relay', version, description: ABOUT, license: { name: 'MIT', identifier: 'MIT' } },
       servers: [{ url: '.', description: 'The internal listener, from which this document came' }],
-      tags: CAPABILITIES.map(({ name, about }) => ({ name, description: about })),
+      tags: capabilities.map(({ name, about }) => ({ name, description: about })),
       paths: Object.fromEntries(paths),
       webhooks: {
         parcelEvent: { post: pushOperation('parcelEvent', endpointPush()) },
@@ -169,7 +173,7 @@ function pushOperation(id: string, { summary, description, headers, body, exampl
   }
 }
 
-export function presentApiDocument(options: { readonly version: string }): string {
+export function presentApiDocument(options: DocumentOptions): string {
   return `${JSON.stringify(createApiDocument(options), null, 2)}\n`
 }
 

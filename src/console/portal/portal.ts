@@ -6,10 +6,6 @@ import type { CountFailure, VisitorOf } from '../../core/http/server/failures.ts
 import type { WithParams } from '../../core/http/server/present.ts'
 import type { AddressOf } from '../../core/http/server/request-headers.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
-import { backupPages } from '../../upkeep/backups/backups.page.ts'
-import { checkPages } from '../../upkeep/check/check.page.ts'
-import { jobPages } from '../../upkeep/jobs/jobs.page.ts'
-import { retentionPages } from '../../upkeep/retention/retention.page.ts'
 import { auditPages } from './audit/audit.page.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
 import { deliveryPages } from './deliveries/delivery.page.ts'
@@ -55,8 +51,14 @@ export interface Portal {
   readonly lost: Middleware
 }
 
-/** Creates the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
-export function createPortal(options: PortalOptions): Portal {
+/** Makes the pages of a subject. */
+export type PagesOf<Options> = (options: Options) => readonly PageRoute[]
+
+/**
+ * Creates the portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script.
+ * @param offered pages of other wings; they are found before those of the console
+ */
+export function createPortal(options: PortalOptions, offered: readonly PageRoute[]): Portal {
   const { settings, overview, clock } = options
   const router = new Router({ strict: true, sensitive: true })
   router.use(async (ctx, next) => {
@@ -78,20 +80,10 @@ export function createPortal(options: PortalOptions): Portal {
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
   ]
-  const pages = [
-    parcelPages,
-    webhookPages,
-    deliveryPages,
-    inboxPages,
-    jobPages,
-    backupPages,
-    retentionPages,
-    settingsPages,
-    auditPages,
-    checkPages,
-    reloadPages,
-  ].flatMap((pagesOf) => pagesOf(options))
-  const routes = [...overviews, ...pages]
+  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, settingsPages, auditPages, reloadPages].flatMap((pagesOf) =>
+    pagesOf(options),
+  )
+  const routes = [...offered, ...overviews, ...pages]
   const table = createPageTable(routes)
   const servePage = createServePage(options, table, viewOf)
   for (const route of routes)

@@ -1,20 +1,40 @@
 import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
-import { renderPage, type Visit } from '../../console/portal/layout.ts'
+import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
 import { timeInTable } from '../../console/portal/times.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
+import { AppError } from '../../core/domain/errors.ts'
 import { type KeptRefusal, REFUSALS_KEPT } from '../../core/domain/ingest/refused-pushes.ts'
 import { receivedText } from '../../core/domain/text.ts'
+import type { UseCases } from '../../core/http/use-cases.ts'
 import { describeCause } from './mismatch-causes.rules.ts'
 
-export interface RefusalsListing {
+interface RefusalsListing {
   readonly refusals: readonly KeptRefusal[]
   readonly next: string | null
   readonly isFirst: boolean
 }
 
+const LIST_MAX = 100
+
 /** Makes the page that lists pushes whose signature did not match, newest first, each with the causes that the relay found. */
-export function refusalsPage(visit: Visit, { refusals, next, isFirst }: RefusalsListing): string {
+export function refusalPages({ manageInbox }: Pick<UseCases, 'manageInbox'>): readonly PageRoute[] {
+  return [
+    {
+      method: 'get',
+      path: '/inbox/refusals',
+      scope: 'admin',
+      async answer(visit) {
+        const cursor = visit.query('cursor')
+        if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
+        const found = await manageInbox.refusals({ cursor: cursor === '' ? null : Number(cursor), limit: LIST_MAX })
+        return { page: refusalsPage(visit, { ...found, isFirst: cursor === '' }) }
+      },
+    },
+  ]
+}
+
+function refusalsPage(visit: Visit, { refusals, next, isFirst }: RefusalsListing): string {
   const { to, nowMs, person } = visit
   const lead = refusals.length === 0 && isFirst ? 'No push was refused for its signature.' : leadOf(refusals)
   const main = html`${crumbs([to`/inbox`, 'Inbox'])}

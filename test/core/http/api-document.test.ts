@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
-import { ROUTES } from '../../../src/assembly/routes.ts'
 import { apiDocument, expectConforms, operations, validatorAt } from '../../support/portal/api-document.ts'
 import { nameOf } from '../../support/portal/internal-routes.ts'
+import { ROUTES } from '../../support/relay/routes.ts'
 
 test('an independent validator accepts the document as OpenAPI 3.1', async () => {
   const validator = new Validator()

@@ -1,4 +1,5 @@
 import { presentApiDocument } from '../../../src/console/document/openapi.ts'
 import { VERSION } from '../../../src/package-files.ts'
+import { CAPABILITIES } from '../../support/relay/routes.ts'
 
-process.stdout.write(presentApiDocument({ version: VERSION }))
+process.stdout.write(presentApiDocument({ version: VERSION, capabilities: CAPABILITIES }))

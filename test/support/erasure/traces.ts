@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { INTERNAL_ROUTES } from '../../../src/assembly/routes.ts'
+import { INTERNAL_ROUTES } from '../relay/routes.ts'
 import { textsOfTables } from '../store/all-rows.ts'
 
 /** What people, labels and mistakes put between the characters of a number. */

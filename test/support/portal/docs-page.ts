@@ -5,6 +5,7 @@ import { createShowDocs } from '../../../src/console/portal/docs/docs.ts'
 import { AppError } from '../../../src/core/domain/errors.ts'
 import { readDocs } from '../../../src/package-files.ts'
 import { listen } from '../network/listen.ts'
+import { CAPABILITIES } from '../relay/routes.ts'
 
 const NOWHERE = { publicOrigin: null as string | null, prefix: '' }
 
@@ -13,7 +14,7 @@ export async function askDocs(
   name: string,
   settings: { readonly publicOrigin: string | null; readonly prefix: string } = NOWHERE,
 ): Promise<string> {
-  const show = createShowDocs({ readDocs, settings: () => settings, version: '1.2.3' })
+  const show = createShowDocs({ readDocs, settings: () => settings, capabilities: CAPABILITIES, version: '1.2.3' })
   const app = new Koa()
   app.use(async (ctx) => {
     await show(ctx, name).catch((error: unknown) => {

@@ -1,5 +1,5 @@
-import { INTERNAL_ROUTES, ROUTES } from '../../../src/assembly/routes.ts'
 import type { RouteRow } from '../../../src/core/http/server/route.ts'
+import { INTERNAL_ROUTES, ROUTES } from '../relay/routes.ts'
 
 /** The POST routes whose examples change nothing in the store. Some examples ask for a dry run. */
 const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess'].concat(

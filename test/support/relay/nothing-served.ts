@@ -1,4 +1,4 @@
-import type { InternalOptions } from '../../../src/core/http/server/internal.ts'
+import type { InternalOptions } from '../../../src/assembly/internal-listener.ts'
 import { systemClock } from '../../../src/core/runtime/system-clock.ts'
 
 const notAsked = () => Promise.reject(new Error('not asked'))

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http'
 import { expect } from 'vitest'
-import { ROUTES } from '../../../src/assembly/routes.ts'
 import { openCarrier } from '../../core/carrier/carrier-double.ts'
 import { pushBody } from '../history/builders.ts'
 import { listenInTest } from '../network/listen.ts'
@@ -8,6 +7,7 @@ import { fetchDocumented } from '../portal/api-document.ts'
 import { nameOf } from '../portal/internal-routes.ts'
 import { ADMIN, logIn, push } from './relay.ts'
 import { relayOfTest } from './relay-of-test.ts'
+import { ROUTES } from './routes.ts'
 
 /** The routes that this relay refuses: it has no job, no folder of backups, no config file and no operator, and cannot move its store. */
 export const REFUSED: Readonly<Record<string, number>> = {

@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { CAPABILITIES, type Capability } from '../../../assembly/routes.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import { createProblemAnswers, type ProblemAnswer } from '../../../core/http/server/answer-schemas.ts'
-import type { PathParameter, RouteRow } from '../../../core/http/server/route.ts'
+import type { Capability, PathParameter, RouteRow } from '../../../core/http/server/route.ts'
 import type { ShowDocs } from '../../document/document.routes.ts'
 import { type AddressTag, createAddresses, html, link, type Markup, markup, type Part } from '../html.ts'
 import { type ManualView, renderManual } from '../layout.ts'
@@ -16,10 +15,12 @@ export interface DocsOptions {
   readonly readDocs: (name: string) => Promise<Buffer>
   readonly settings: () => Pick<PortalSettings, 'prefix' | 'publicOrigin'>
   readonly version: string
+  /** The routes that the page of the API describes. */
+  readonly capabilities: readonly Capability[]
 }
 
 /** Creates the handler for the pages of the manual and of the API. Anybody who reaches the internal listener may read them. */
-export function createShowDocs({ readDocs, settings, version }: DocsOptions): ShowDocs {
+export function createShowDocs({ readDocs, settings, version, capabilities }: DocsOptions): ShowDocs {
   let loading: Promise<Markdown> | null = null
   // Keep finished pages until the public URL changes, because anybody may load them, as often as they like.
   let made: { readonly publicUrl: string | null; readonly pages: Map<string, Promise<Markup>> } = { publicUrl: null, pages: new Map() }
@@ -43,7 +44,7 @@ export function createShowDocs({ readDocs, settings, version }: DocsOptions): Sh
   async function makePage(manual: ManualPage | null, view: ManualView, publicUrl: string | null): Promise<Markup> {
     loading ??= loadMarkdown()
     const md = await loading
-    if (manual === null) return apiPage(view, md, publicUrl)
+    if (manual === null) return apiPage(view, { md, publicUrl, capabilities })
     const text = (await readDocs(`${manual}.md`)).toString('utf8')
     return html`<article class="manual">${markup(md.page(text, linksOf(view.to)))}</article>`
   }
@@ -65,10 +66,15 @@ function linksOf(to: AddressTag): LinkTo {
   }
 }
 
+interface ApiPageParts extends Pick<DocsOptions, 'capabilities'> {
+  readonly md: Markdown
+  readonly publicUrl: string | null
+}
+
 /** Makes the page about the API. It describes every route of both listeners: purpose, input, answers, and an example with `curl`. */
-function apiPage({ to }: ManualView, md: Markdown, publicUrl: string | null): Markup {
+function apiPage({ to }: ManualView, { md, publicUrl, capabilities }: ApiPageParts): Markup {
   const problemsOf = createProblemAnswers()
-  const rows = CAPABILITIES.flatMap(({ routes }) => routes)
+  const rows = capabilities.flatMap(({ routes }) => routes)
   return html`${headline({
     title: 'API',
     lead: html`${rows.length} addresses. The same for programs: ${link(to`/openapi.json`, 'openapi.json')} (OpenAPI 3.1).`,
@@ -76,12 +82,12 @@ function apiPage({ to }: ManualView, md: Markdown, publicUrl: string | null): Ma
 <p>Everything but <code>POST /webhooks/status</code> is on the internal listener. Lists take <code>limit</code> and <code>cursor</code>, which is the <code>next</code> of the page before. Errors are <code>application/problem+json</code>. The examples below use these shell variables:</p>
 <pre>${prelude(publicUrl)}</pre>
 <h2>Contents</h2>
-${CAPABILITIES.map(
+${capabilities.map(
   ({ about, routes }) => html`<h3>${about}</h3>
 <ul>${routes.map((row) => html`<li><a href="#${idOf(row)}"><code>${nameOf(row)}</code></a> ${row.summary}</li>`)}</ul>
 `,
 )}
-${CAPABILITIES.map((capability) => capabilitySection(capability, md, problemsOf))}`
+${capabilities.map((capability) => capabilitySection(capability, md, problemsOf))}`
 }
 
 function capabilitySection({ about, routes }: Capability, md: Markdown, problemsOf: (row: RouteRow) => readonly ProblemAnswer[]): Markup {

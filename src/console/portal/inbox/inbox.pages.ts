@@ -7,7 +7,6 @@ import type { InspectedPush } from '../../../core/domain/ingest/inbox.ts'
 import { receivedText } from '../../../core/domain/text.ts'
 import { INBOX_STATES } from '../../../core/flow/admin/inbox/manage-inbox.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
-import { refusalsPage } from '../../../upkeep/refusals/refusals.page.ts'
 import { html, indentJson, link, type Markup, type Part, SHOWN_MAX, withQuery } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { readTimes } from '../list-filters.ts'
@@ -30,7 +29,7 @@ const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number']
 /** Errors that say why pushes were not reprocessed or dismissed. The page shows these too. */
 const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 'too_many_jobs']
 
-/** Makes the pages about received pushes: the list, a page for each push, and the list of refused signatures. */
+/** Makes the pages about received pushes: the list and a page for each push. */
 // oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
 export function inboxPages({ manageInbox }: Pick<UseCases, 'manageInbox'>): readonly PageRoute[] {
   return [
@@ -42,8 +41,6 @@ export function inboxPages({ manageInbox }: Pick<UseCases, 'manageInbox'>): read
       answer: (visit) => (visit.form.get('do') === '' ? reprocessAll(visit) : dismissMany(visit)),
       again: (visit, { action }) => list(visit, { kind: 'again', atMs: action.atMs }),
     },
-    // Keep this route before `/inbox/:id`: the first match answers.
-    { method: 'get', path: '/inbox/refusals', scope: 'admin', answer: listRefusals },
     { method: 'get', path: '/inbox/:id', scope: 'admin', answer: (visit) => show(visit, null) },
     { method: 'get', path: '/inbox/:id/body', scope: 'admin', answer: download },
     { method: 'post', path: '/inbox/:id/reprocess', scope: 'admin', answer: reprocess },
@@ -76,13 +73,6 @@ export function inboxPages({ manageInbox }: Pick<UseCases, 'manageInbox'>): read
       if (!(error instanceof AppError) || !MISTAKES.includes(error.code)) throw error
       return { page: inboxPage(visit, { ...listing, pushes: [], next: null, mistake: error.message }), status: 400 }
     }
-  }
-
-  async function listRefusals(visit: Visit): Promise<PageAnswer> {
-    const cursor = visit.query('cursor')
-    if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
-    const found = await manageInbox.refusals({ cursor: cursor === '' ? null : Number(cursor), limit: LIST_MAX })
-    return { page: refusalsPage(visit, { ...found, isFirst: cursor === '' }) }
   }
 
   async function reprocessAll(visit: Visit): Promise<PageAnswer> {

@@ -1,16 +1,14 @@
-import { z } from 'zod'
 import type { InspectedParcel } from '../../../core/domain/admin/parcel-list.ts'
-import { countText, spanText } from '../../../core/domain/amounts.ts'
+import { spanText } from '../../../core/domain/amounts.ts'
 import { type Entry, type FirstReport, type Learning, learningOf, type Source } from '../../../core/domain/history/history.ts'
 import type { Texts } from '../../../core/domain/history/observation.ts'
 import { pickText } from '../../../core/domain/history/pull-response.ts'
 import { compareBytes, receivedText } from '../../../core/domain/text.ts'
 import type { ExplainedParcel } from '../../../core/flow/admin/parcels/parcel-queries.ts'
-import type { ErasureReport } from '../../../upkeep/erasure/manage-erasures.ts'
 import { html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, icon, island, stateMark, table } from '../parts.ts'
-import { fullTime, relativeTime, timeInLine, timeInSentence } from '../times.ts'
+import { relativeTime, timeInLine, timeInSentence } from '../times.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 
 /** The message on the page: why asking the carrier brought no news. Null: no message. */
@@ -137,72 +135,6 @@ function eraseSection({ to }: Visit, name: string): Markup {
   return html`<section class="danger-zone" aria-labelledby="dz"><h2 id="dz">Erase</h2>
 <details><summary>Erase this parcel and everything about it</summary><form class="form" method="post" action="${to`/parcels/${name}/erase`.path}"><p>This removes its pushes, its history, its deliveries, and what other records say about it. Later pushes about it are not kept. This cannot be undone.</p>
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Erase ${name} for good</button></p></form></details></section>`
-}
-
-/** What an erasure has removed, as the audit trail knows it. It does not count what only named the parcel. */
-interface FormerlyRemoved {
-  readonly counts: Pick<ErasureReport['removed'], 'parcels' | 'identifiers' | 'pushes' | 'sightings' | 'deliveries'>
-  readonly endpoints: readonly string[]
-}
-
-const count = z.number().catch(0)
-const formerly = z.object({
-  removed: z.object({ parcels: count, identifiers: count, pushes: count, sightings: count, deliveries: count }),
-  endpoints: z.array(z.string()),
-})
-
-/** Reads the details of the order. Null: another version of the relay has recorded it. */
-export function removedIn(detail: Readonly<Record<string, unknown>>): FormerlyRemoved | null {
-  const { data } = formerly.safeParse(detail)
-  return data === undefined ? null : { counts: data.removed, endpoints: data.endpoints }
-}
-
-/**
- * Makes the page that reports an erasure: the receipt for whoever asked for it. Only this page names the parcel. `former`: the form was sent
- * before, and this is what it has removed.
- */
-export function erasedPage(
-  visit: Visit,
-  { unreadable, stores, storage, ...report }: ErasureReport,
-  former: FormerlyRemoved | null = null,
-): string {
-  const removed = former?.counts ?? report.removed
-  const endpoints = former?.endpoints ?? report.endpoints.map(({ name }) => name)
-  const [receipt] = report.receipts
-  const erasedAtMs = receipt?.erasedAtMs ?? report.atMs
-  const wasErased = receipt?.outcome === 'erased_before' && former === null
-  const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
-  const rows: readonly (readonly [string, Part])[] = [
-    ['Identifier', receipt?.identifier ?? ''],
-    [wasErased ? 'Was erased' : 'Erased', fullTime(erasedAtMs, visit.nowMs)],
-    ['Order', html`${fullTime(report.atMs, visit.nowMs)} by ${report.by.name}`],
-    ['Relay', report.relay],
-    ['Marks of its tombstones', html`<span class="id">${receipt?.marks.join(' ') ?? ''}</span>`],
-    ['Parcels', countText(removed.parcels)],
-    ['Identifiers', countText(removed.identifiers)],
-    ['Pushes', countText(removed.pushes)],
-    ['Entries reported', countText(removed.sightings)],
-    ['Deliveries', countText(removed.deliveries)],
-    former === null
-      ? ['Other records that named it', countText(report.removed.mentions)]
-      : ['Unrecorded pushes and other records that named it', 'counted when the form was sent first'],
-    ['Webhooks that were sent something of it', names(endpoints)],
-    ['Backups that may hold it', names(report.backups)],
-    ...(report.restoredAtMs === null || report.backups.length === 0
-      ? []
-      : [['All backups are named that are older than the last restore', fullTime(report.restoredAtMs, visit.nowMs)] as const]),
-    ...(report.backupsUnreadable === null ? [] : [['The folder of backups cannot be read', report.backupsUnreadable] as const]),
-    ...(stores.length === 0 ? [] : [['Left stores and copies that may hold it: delete them', names(stores)] as const]),
-    ['Records that may name it and stay', countText(unreadable)],
-    ['Files of the store', storage.state === 'clean' ? 'hold nothing of it any more' : storage.because],
-  ]
-  const main = html`${crumbs([visit.to`/parcels`, 'Parcels'])}
-${headline({
-  title: 'The parcel is erased',
-  lead: 'This page is the receipt: print it or save it. Then make a new backup, delete those below with their copies, and ask the owners of the webhooks to erase the parcel too.',
-})}
-${facts(rows)}`
-  return renderPage(visit, { title: 'Erased · Parcels', section: 'parcels', person: visit.person, main })
 }
 
 /** The most tabs for languages. The carrier may use many languages, and more tabs would push the history out of sight. */

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import type { FormerOrder } from '../../../core/domain/admin/operator-action.ts'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../core/domain/admin/watch-list.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import { parseTypedIdentifier } from '../../../core/domain/identifiers.ts'
@@ -8,7 +7,7 @@ import { readLines } from '../../../core/http/server/text-body.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type Form, type FormFile, mistakeIn } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../layout.ts'
-import { erasedPage, type ParcelSaid, parcelPage, removedIn } from './parcel.page.ts'
+import { type ParcelSaid, parcelPage } from './parcel.page.ts'
 import { COLUMN_LENGTH_MAX, parcelListPage, type WatchSaid } from './parcel-list.page.ts'
 
 const LIST_MAX = 100
@@ -50,10 +49,10 @@ async function givenList({ file, get }: Form): Promise<GivenList | null> {
   return list.lines.every((line) => line.trim() === '') ? null : list
 }
 
-type Parts = Pick<UseCases, 'lookAtParcels' | 'operations' | 'manageParcels' | 'manageErasures' | 'watchList'>
+type Parts = Pick<UseCases, 'lookAtParcels' | 'operations' | 'manageParcels' | 'watchList'>
 
 // oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
-export function parcelPages({ lookAtParcels, operations, manageParcels, manageErasures, watchList }: Parts): readonly PageRoute[] {
+export function parcelPages({ lookAtParcels, operations, manageParcels, watchList }: Parts): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
     { method: 'get', path: '/parcels', scope: 'status', answer: list },
@@ -69,13 +68,6 @@ export function parcelPages({ lookAtParcels, operations, manageParcels, manageEr
     { method: 'post', path: '/parcels/:identifier/watch', scope: 'admin', answer: after(watch) },
     { method: 'post', path: '/parcels/:identifier/unwatch', scope: 'admin', answer: after(unwatch) },
     { method: 'post', path: '/parcels/:identifier/refresh', scope: 'admin', answer: ask },
-    {
-      method: 'post',
-      path: '/parcels/:identifier/erase',
-      scope: 'admin',
-      answer: erase,
-      again: (visit, { action }) => showErased(visit, manageErasures, action),
-    },
     {
       method: 'post',
       path: '/parcels/:identifier/ask',
@@ -105,14 +97,6 @@ export function parcelPages({ lookAtParcels, operations, manageParcels, manageEr
     const target = { kind: 'parcel', id: first.value } as const
     const { actions } = await operations.actions({ ...ANY, action: 'parcel.watched', target, cursor: null, limit: 1 })
     return actions[0]?.by.name ?? null
-  }
-
-  /** Erases the parcel if the operator has typed its identifier to confirm. */
-  async function erase(visit: Visit): Promise<PageAnswer> {
-    const { identifiers } = await lookAtParcels.inspect(visit.param('identifier'))
-    const typed = parseTypedIdentifier(visit.form.get('confirm'))
-    if (!identifiers.some(({ value }) => value === typed)) throw mistakeIn('confirm', 'Type the identifier of the parcel to confirm.')
-    return { page: erasedPage(visit, await manageErasures.forget(visit.param('identifier'), { dryRun: false }, visit.by)) }
   }
 
   function after(act: (identifier: string, by: Visit['by']) => Promise<{ readonly identifier: string }>): PageRoute['answer'] {
@@ -154,14 +138,4 @@ export function parcelPages({ lookAtParcels, operations, manageParcels, manageEr
     const found = { ...listed, counted: await lookAtParcels.count({ query: prefix, status, stopped }) }
     return { page: parcelListPage(visit, { filters, found, said }) }
   }
-}
-
-/** Reports an erasure again. The parcel is gone, so what was removed is read from the audit trail. */
-async function showErased(
-  visit: Visit,
-  { forget }: UseCases['manageErasures'],
-  { atMs, detail }: FormerOrder['action'],
-): Promise<PageAnswer> {
-  const report = await forget(visit.param('identifier'), { dryRun: true }, visit.by)
-  return { page: erasedPage(visit, { ...report, atMs }, removedIn(detail)) }
 }

@@ -149,3 +149,10 @@ export const OPEN = {
 export function ownRoute<const Path extends `/${string}`, Ports>(row: OwnRow<Path, Ports>): Route<Ports> {
   return row
 }
+
+/** One area of the API. The OpenAPI document groups the routes by area. */
+export interface Capability {
+  readonly name: string
+  readonly about: string
+  readonly routes: readonly RouteRow[]
+}

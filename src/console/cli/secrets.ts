@@ -1,12 +1,12 @@
 import { Command } from 'commander'
-import { asking, type ClientOptions, order, print } from '../../console/cli/asking/ask-relay.ts'
-import { readStoreSettings } from '../../console/cli/config/config-file.ts'
-import { fail } from '../../console/cli/exit-codes.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { asOwnerOfStore } from '../../server/replicas/hand-over.command.ts'
-import type { LostTombstones } from '../erasure/lost-tombstones.ts'
-import type { ResealAnswer, RotatedAnswer } from './secrets.routes.ts'
+import type { LostTombstones } from '../../upkeep/erasure/lost-tombstones.ts'
+import type { ResealAnswer, RotatedAnswer } from '../api/secrets.routes.ts'
+import { asking, type ClientOptions, order, print } from './asking/ask-relay.ts'
+import { readStoreSettings } from './config/config-file.ts'
+import { fail } from './exit-codes.ts'
 
 /** `secrets`: replaces the relay's own keys, through a running relay. */
 export function secretsCommand(): Command {
@@ -28,7 +28,7 @@ function giveUpCommand(): Command {
     .action(async ({ config: file, yes, json }: { readonly config: string; readonly yes?: boolean; readonly json?: boolean }) => {
       const config = await readStoreSettings(file)
       if (config === null) return
-      const { giveUpTombstones } = await import('../erasure/lost-tombstones.ts')
+      const { giveUpTombstones } = await import('../../upkeep/erasure/lost-tombstones.ts')
       try {
         const lost = await asOwnerOfStore(config, () => giveUpTombstones(config, { isConfirmed: yes === true }))
         if (json === true) process.stdout.write(`${JSON.stringify(lost)}\n`)

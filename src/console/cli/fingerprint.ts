@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { withExitCodes } from '../../console/cli/exit-codes.ts'
 import { signingKeysIn } from '../../core/config/signing-keys.ts'
 import { fingerprintKey } from '../../core/domain/delivery/endpoint-keys.ts'
+import { withExitCodes } from './exit-codes.ts'
 
 interface FingerprintOptions {
   readonly keyFile: readonly string[]

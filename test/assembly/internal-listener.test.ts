@@ -1,18 +1,18 @@
 import { SignJWT } from 'jose'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { INTERNAL_ROUTES } from '../../../../src/assembly/routes.ts'
-import { AppError, NO_ROOM_TEXT } from '../../../../src/core/domain/errors.ts'
-import { type App, createAuthenticate, type VerifiedToken } from '../../../../src/core/flow/admin/tokens/authenticate.ts'
-import { parseQuestion, type Question, type Served } from '../../../../src/core/flow/history/answer.ts'
-import { createCountFailure, createPerMinute, createVisitorOf } from '../../../../src/core/http/server/failures.ts'
-import { createInternalListener, type InternalOptions } from '../../../../src/core/http/server/internal.ts'
-import { createAddressOf } from '../../../../src/core/http/server/request-headers.ts'
-import { createTokens } from '../../../../src/core/http/server/tokens.ts'
-import { keyringOf } from '../../../support/network/token-keyring.ts'
-import { nothingServed } from '../../../support/relay/nothing-served.ts'
-import { createLogBook } from '../../../support/runner/log-book.ts'
-import { raw, start, systemClock } from '../harness.ts'
+import { createInternalListener, type InternalOptions } from '../../src/assembly/internal-listener.ts'
+import { AppError, NO_ROOM_TEXT } from '../../src/core/domain/errors.ts'
+import { type App, createAuthenticate, type VerifiedToken } from '../../src/core/flow/admin/tokens/authenticate.ts'
+import { parseQuestion, type Question, type Served } from '../../src/core/flow/history/answer.ts'
+import { createCountFailure, createPerMinute, createVisitorOf } from '../../src/core/http/server/failures.ts'
+import { createAddressOf } from '../../src/core/http/server/request-headers.ts'
+import { createTokens } from '../../src/core/http/server/tokens.ts'
+import { raw, start, systemClock } from '../core/http/harness.ts'
+import { keyringOf } from '../support/network/token-keyring.ts'
+import { nothingServed } from '../support/relay/nothing-served.ts'
+import { INTERNAL_ROUTES } from '../support/relay/routes.ts'
+import { createLogBook } from '../support/runner/log-book.ts'
 
 const APPS: readonly App[] = [
   { username: 'shop', passwordHashes: ['hash of secret'], scopes: ['status'] },
@@ -74,7 +74,7 @@ async function startInternal(world: World = {}) {
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
     metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),
   }
-  const { port } = await start(createInternalListener(options))
+  const { port } = await start(await createInternalListener(options))
   const url = `http://127.0.0.1:${port}`
   const login = (body: unknown, type = 'application/json', from = '127.0.0.1') =>
     fetch(`${url}/auth/token`, {

@@ -1,14 +1,15 @@
 import type { RequestListener } from 'node:http'
 import type { Middleware } from 'koa'
-import { createInternalRouter, type InternalPorts } from '../../../assembly/routes.ts'
-import { createShowDocs, type DocsOptions } from '../../../console/portal/docs/docs.ts'
-import { createPortal, type PortalOptions } from '../../../console/portal/portal.ts'
-import type { Authenticate } from '../../flow/admin/tokens/authenticate.ts'
-import type { Serve } from '../../flow/history/serve.ts'
-import { plainRequests } from '../history/status.routes.ts'
-import { createAuthorize, createHoldAccess } from './authorize.ts'
-import { EdgeError } from './errors.ts'
-import { type AppOptions, createListener } from './listener.ts'
+import { createShowDocs, type DocsOptions } from '../console/portal/docs/docs.ts'
+import { createPortal, type PagesOf, type PortalOptions } from '../console/portal/portal.ts'
+import type { Authenticate } from '../core/flow/admin/tokens/authenticate.ts'
+import type { Serve } from '../core/flow/history/serve.ts'
+import { plainRequests } from '../core/http/history/status.routes.ts'
+import { createAuthorize, createHoldAccess } from '../core/http/server/authorize.ts'
+import { EdgeError } from '../core/http/server/errors.ts'
+import { type AppOptions, createListener } from '../core/http/server/listener.ts'
+import { WINGS } from '../wings.ts'
+import { createInternalRouter, type InternalPorts, loadRoutes } from './routes.ts'
 
 export interface InternalOptions
   extends AppOptions,
@@ -22,21 +23,31 @@ export interface InternalOptions
   >
 }
 
+const NO_PAGES: PagesOf<unknown> = () => []
+
 /** Creates the listener for apps and operators. It serves the carrier's own API, /relay, health and metrics, and the portal. */
-export function createInternalListener(options: InternalOptions): RequestListener {
+export async function createInternalListener(options: InternalOptions): Promise<RequestListener> {
   const { authenticate, countFailure } = options
+  const [{ internal, capabilities }, offered] = await Promise.all([
+    loadRoutes(),
+    Promise.all(WINGS.map(async ({ pages }) => (await pages?.()) ?? NO_PAGES)),
+  ])
   const authorize = createAuthorize(authenticate, countFailure)
-  const router = createInternalRouter({
+  const ports = {
     ...options,
     overview: options.portal.overview,
     clock: options.portal.clock,
     authorize,
     holdAccess: createHoldAccess(authenticate),
-    showDocs: createShowDocs({ ...options.portal, readDocs: options.readDocs }),
-  })
+    showDocs: createShowDocs({ ...options.portal, readDocs: options.readDocs, capabilities }),
+  }
   return createListener(options, (app) => {
-    app.use(plainRequests(options)).use(continueAlways).use(router.routes())
-    const portal = createPortal({ ...options, ...options.portal })
+    app.use(plainRequests(options)).use(continueAlways).use(createInternalRouter(ports, internal).routes())
+    const parts = { ...options, ...options.portal }
+    const portal = createPortal(
+      parts,
+      offered.flatMap((pagesOf) => pagesOf(parts)),
+    )
     app.use(portal.routes).use(portal.lost).use(methodNotAllowed())
   })
 }

@@ -1,0 +1,70 @@
+import type { Command } from 'commander'
+import type { PagesOf } from './console/portal/portal.ts'
+import type {} from './console/use-cases.ts'
+import type { Route, WithAuthorize } from './core/http/server/route.ts'
+import type { UseCases } from './core/http/use-cases.ts'
+import type {} from './server/use-cases.ts'
+import type {} from './upkeep/use-cases.ts'
+
+/**
+ * What a folder of a wing offers to the program and to the relay. All of it is loaded only when it is used, so that no command waits for the code of
+ * another. The core works without any of them.
+ */
+interface Offer {
+  /** Commands by name. */
+  readonly commands?: Readonly<Record<string, () => Promise<Command>>>
+  /** Routes of the internal listener. */
+  readonly routes?: () => Promise<readonly Route<UseCases & WithAuthorize>[]>
+  /** Pages of the portal. */
+  readonly pages?: () => Promise<PagesOf<UseCases>>
+}
+
+/** The folders of `upkeep/`, then those of the other wings that have commands, routes or pages besides the console's own. */
+export const WINGS: readonly Offer[] = [
+  {
+    commands: { check: async () => (await import('./upkeep/check/check.command.ts')).checkCommand() },
+    routes: async () => (await import('./upkeep/check/check.routes.ts')).CHECK_ROUTES,
+    pages: async () => (await import('./upkeep/check/check.page.ts')).checkPages,
+  },
+  {
+    commands: { forget: async () => (await import('./upkeep/erasure/forget.command.ts')).forgetCommand() },
+    routes: async () => (await import('./upkeep/erasure/erasures.routes.ts')).ERASURES_ROUTES,
+    pages: async () => (await import('./upkeep/erasure/erase.page.ts')).erasePages,
+  },
+  {
+    routes: async () => (await import('./upkeep/refusals/refusals.routes.ts')).REFUSALS_ROUTES,
+    pages: async () => (await import('./upkeep/refusals/refusals.page.ts')).refusalPages,
+  },
+  {
+    routes: async () => (await import('./upkeep/jobs/jobs.routes.ts')).JOBS_ROUTES,
+    pages: async () => (await import('./upkeep/jobs/jobs.page.ts')).jobPages,
+  },
+  {
+    commands: { rebuild: async () => (await import('./upkeep/rebuild/rebuild.command.ts')).rebuildCommand() },
+    routes: async () => (await import('./upkeep/rebuild/rebuild.routes.ts')).REBUILD_ROUTES,
+  },
+  {
+    commands: { 'move-store': async () => (await import('./upkeep/moving/move-store.command.ts')).moveStoreCommand() },
+    routes: async () => (await import('./upkeep/moving/store.routes.ts')).STORE_ROUTES,
+  },
+  {
+    commands: { restore: async () => (await import('./upkeep/restore/restore.command.ts')).restoreCommand() },
+  },
+  {
+    commands: { backup: async () => (await import('./upkeep/backups/backup.command.ts')).backupCommand() },
+    routes: async () => (await import('./upkeep/backups/backups.routes.ts')).BACKUPS_ROUTES,
+    pages: async () => (await import('./upkeep/backups/backups.page.ts')).backupPages,
+  },
+  {
+    commands: { prune: async () => (await import('./upkeep/retention/prune.command.ts')).pruneCommand() },
+    routes: async () => (await import('./upkeep/retention/retention.routes.ts')).RETENTION_ROUTES,
+    pages: async () => (await import('./upkeep/retention/retention.page.ts')).retentionPages,
+  },
+  { routes: async () => (await import('./server/replicas/replicas.routes.ts')).REPLICAS_ROUTES },
+  {
+    commands: {
+      demo: async () => (await import('./trial/demo.command.ts')).demoCommand(),
+      sandbox: async () => (await import('./trial/sandbox.command.ts')).sandboxCommand(),
+    },
+  },
+]
