@@ -724,7 +724,7 @@ export interface paths {
         };
         /**
          * Check whether the deployment works
-         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier and a question to it (two calls of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again.
+         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier and a question to it (two calls of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again; after ten checks in ten minutes, within a minute.
          */
         get: operations["getRelayCheck"];
         put?: never;
@@ -3157,6 +3157,12 @@ export interface components {
                  * @enum {string}
                  */
                 standing: "none" | "too_early" | "healthy" | "resumed" | "lossy" | "not_understood" | "silent";
+                /** @description As `status` and the portal show it. */
+                state: {
+                    /** @enum {string} */
+                    tone: "ok" | "warn" | "bad" | "off" | "none";
+                    words: string;
+                };
                 /** @description What is known about pushes, in sentences. */
                 evidence: string;
                 /** @description When the last push with news came; null: none has. After a restore: the last one in the backup, until the next comes. */
@@ -3181,6 +3187,13 @@ export interface components {
                     from: string;
                     /** Format: date-time */
                     until: string;
+                    /** @description How many times the refusals began anew between `from` and `until`: none were in the pauses. */
+                    occasions: number;
+                    /**
+                     * Format: date-time
+                     * @description When the last of these times began.
+                     */
+                    lastFrom: string;
                     /** @description At most so many different pushes these were: after a restart, and at another replica, the same push counts anew. Null: the cause is not `not_stored`. */
                     pushes: number | null;
                     /** @description At least so many of these pushes have come again and were taken. */
@@ -3202,6 +3215,12 @@ export interface components {
             carrier: {
                 /** @enum {string} */
                 standing: "refused" | "failing" | "troubled" | "answers" | "unasked";
+                /** @description As `status` and the portal show it. */
+                state: {
+                    /** @enum {string} */
+                    tone: "ok" | "warn" | "bad" | "off" | "none";
+                    words: string;
+                };
                 lastAnswerAt: string | null;
                 callsToday: number;
                 callsPerDay: number;
@@ -6650,4 +6669,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 e67c1e924611ee87703010d043c464554021675de34afbad3816cfd7a981867f
+// Made of docs/openapi.json with the SHA-256 af58e47b46b895701ee0423acd2d475d66f13be4b8fa6ec081265761ec2d91c5

@@ -37,7 +37,8 @@ async function addressed(options: StatusOptions, self: Command): Promise<ClientO
 }
 
 type Problem = OverviewAnswer['problems'][number]
-type Fact = readonly [name: string, state: string, evidence: string]
+/** `tone` absent: it follows from the state. */
+type Fact = readonly [name: string, state: string, evidence: string, tone?: Tone]
 
 function isWarning({ severity }: Problem): boolean {
   return severity === 'warning'
@@ -65,10 +66,10 @@ function presentFacts({ pushes, carrier, endpoints, inbox, parcels, disk, replic
     countText(endpoints[name]),
   )
   const rows: readonly Fact[] = [
-    ['pushes', pushes.standing.replaceAll('_', ' '), pushes.evidence],
+    ['pushes', pushes.state.words, pushes.evidence, TONES[pushes.state.tone]],
     ...wrongPaths(pushes),
     ...comebacks(pushes),
-    ['carrier', carrier.standing, carrierEvidence(carrier)],
+    ['carrier', carrier.state.words, carrierEvidence(carrier), TONES[carrier.state.tone]],
     [
       'endpoints',
       endpoints.failing > 0 ? 'failing' : 'ok',
@@ -79,8 +80,9 @@ function presentFacts({ pushes, carrier, endpoints, inbox, parcels, disk, replic
     ...(disk === null ? [] : [diskFact(disk)]),
     ['replicas', 'ok', replicas.join(', ')],
   ]
+  const width = Math.max(STATE_WIDTH, ...rows.map(([, state]) => state.length + 2))
   return rows
-    .map(([name, state, evidence]) => `${name.padEnd(11)}${paint(state.padEnd(STATE_WIDTH), toneOf(state))}${plain(evidence)}`)
+    .map(([name, state, evidence, tone = toneOf(state)]) => `${name.padEnd(11)}${paint(state.padEnd(width), tone)}${plain(evidence)}`)
     .join('\n')
 }
 
@@ -111,22 +113,33 @@ function wrongPaths({ lastPushAt, misdirected }: OverviewAnswer['pushes']): read
 
 /** Lists the periods whose refused pushes have all come again. So an operator who saw the refusals knows that nothing is lost. */
 function comebacks({ refused }: OverviewAnswer['pushes']): readonly Fact[] {
-  return refused.flatMap(({ pushes, again, from, until }): readonly Fact[] => {
+  return refused.flatMap(({ pushes, again, from, until, occasions, lastFrom }): readonly Fact[] => {
     if (pushes === null || pushes === 0 || (again ?? 0) < pushes) return []
-    const which = `${counted(pushes, 'push that was', 'pushes that were')} answered with 503 from ${from} until ${until}`
-    return [['', 'come again', `${which}: all have come again`]]
+    const which = `${counted(pushes, 'push that was', 'pushes that were')} answered with 503`
+    const when =
+      occasions <= 1
+        ? `from ${from} until ${until}`
+        : `on ${occasions} occasions between ${from} and ${until} (the last one from ${lastFrom})`
+    return [['', 'come again', `${which} ${when}: all have come again`]]
   })
 }
 
 const WRONG_PATHS_SHOWN = 3
-/** The width of the longest state and a space, in characters. */
+/** The least width of a state, in characters. */
 const STATE_WIDTH = 15
 
-const BAD = ['silent', 'refused', 'failing', 'full']
-const ODD = ['lossy', 'resumed', 'not understood', 'wrong path', 'troubled', 'quarantine', 'low']
+const TONES: Readonly<Record<OverviewAnswer['pushes']['state']['tone'], Tone>> = {
+  ok: 'good',
+  warn: 'warn',
+  bad: 'bad',
+  off: 'dim',
+  none: 'dim',
+}
+const BAD = ['failing', 'full']
+const ODD = ['wrong path', 'quarantine', 'low']
 
 function toneOf(state: string): Tone {
   if (BAD.includes(state)) return 'bad'
   if (ODD.includes(state)) return 'warn'
-  return ['none', 'too early', 'unasked'].includes(state) ? 'dim' : 'good'
+  return 'good'
 }

@@ -12,6 +12,7 @@ import { RUNBOOKS } from '../portal/docs/manual.ts'
 import { CONCERN_KINDS } from '../problems/concern.ts'
 import { explainProblem } from '../problems/explain-problem.ts'
 import { headlineOf } from '../problems/headline.ts'
+import { carrierStateWords, pushStateWords, STATE_TONES } from '../problems/state-words.ts'
 import { doPollsReplacePushes, isWarning, type Problem, problemsOf, type Situation } from '../problems/verdict.ts'
 
 const problemSchema = () =>
@@ -53,6 +54,7 @@ const pushesSchema = () =>
       .describe(
         '`too_early`: nobody can know yet whether pushes are lost. `resumed`: few pushes were lost since the last trouble, but they are not trusted again yet. `not_understood`: too many of the newest went into quarantine.',
       ),
+    state: stateSchema(),
     evidence: z.string().describe('What is known about pushes, in sentences.'),
     lastPushAt: instant()
       .nullable()
@@ -69,6 +71,8 @@ const pushesSchema = () =>
           count: wholeNumber().describe('How many requests; a push that was sent four times counts four times.'),
           from: instant(),
           until: instant(),
+          occasions: wholeNumber().describe('How many times the refusals began anew between `from` and `until`: none were in the pauses.'),
+          lastFrom: instant().describe('When the last of these times began.'),
           pushes: wholeNumber()
             .nullable()
             .describe(
@@ -93,6 +97,8 @@ const pushesSchema = () =>
       ),
   })
 
+const stateSchema = () => z.strictObject({ tone: z.enum(STATE_TONES), words: z.string() }).describe('As `status` and the portal show it.')
+
 const overviewSchema = named('Overview', () =>
   z.strictObject({
     at: instant(),
@@ -107,6 +113,7 @@ const overviewSchema = named('Overview', () =>
     pushes: pushesSchema(),
     carrier: z.strictObject({
       standing: z.enum(['refused', 'failing', 'troubled', 'answers', 'unasked']),
+      state: stateSchema(),
       lastAnswerAt: instant().nullable(),
       callsToday: wholeNumber(),
       callsPerDay: wholeNumber(),
@@ -158,17 +165,20 @@ function presentOverview(situation: Situation, nowMs: number): OverviewAnswer {
     pushes: {
       health: pushes.health,
       standing: pushStanding(pushes),
+      state: pushStateWords(situation),
       evidence: plainText(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation))),
       lastPushAt: presentInstant(pushes.lastPushAtMs),
       probation:
         pushes.probation === null
           ? null
           : { since: presentInstant(pushes.probation.sinceMs), trustedFrom: presentInstant(pushes.probation.untilMs) },
-      refused: refused.map(({ cause, count: requests, fromMs, untilMs, comeback }) => ({
+      refused: refused.map(({ cause, count: requests, fromMs, untilMs, parts, comeback }) => ({
         cause,
         count: requests,
         from: presentInstant(fromMs),
         until: presentInstant(untilMs),
+        occasions: parts?.count ?? 1,
+        lastFrom: presentInstant(parts?.lastFromMs ?? fromMs),
         pushes: comeback?.pushes ?? null,
         again: comeback?.again ?? null,
       })),
@@ -182,6 +192,7 @@ function presentOverview(situation: Situation, nowMs: number): OverviewAnswer {
     },
     carrier: {
       standing: carrierStanding(carrier).kind,
+      state: carrierStateWords(situation),
       lastAnswerAt: presentInstant(carrier.lastAnswerAtMs),
       callsToday: carrier.budget.callsToday,
       callsPerDay: carrier.budget.callsPerDay,

@@ -7,6 +7,8 @@ import { conditionOf } from '../../core/domain/delivery/endpoint-state.ts'
 import type { OperatorEvent, ToldEvent } from '../../core/domain/delivery/operator-event.ts'
 import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
 import { carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
+import type { PushChannelView } from '../../core/domain/polling/poll.ts'
+import { pushStanding } from '../../core/domain/polling/push-standing.ts'
 import type { Readiness } from '../../core/flow/admin/readiness.ts'
 import type { Carrier } from '../../core/flow/ports.ts'
 import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
@@ -89,6 +91,12 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
     return beganMs === null || beganMs < ((await lastMs(ended)) ?? beganMs) ? null : beganMs
   }
 
+  const lossySince = async (pushes: PushChannelView): Promise<number | null> => {
+    if (pushStanding(pushes) !== 'lossy') return null
+    const beganMs = await lastMs('pushes_lossy')
+    return beganMs === null || beganMs < ((await lastMs('pushes_trusted')) ?? beganMs) ? null : beganMs
+  }
+
   return {
     glance: async () => ({ ...(await look()), counts: { quarantined: await reads.countQuarantined() } }),
     async read() {
@@ -101,6 +109,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
         ...seen,
         counts,
         diskSinceMs: await diskSince(seen.disk),
+        lossySinceMs: await lossySince(seen.pushes),
         held: counts.quarantined === 0 ? [] : await reads.countHeld('quarantined'),
         backlogs: await reads.countBacklogs(troubledIds),
         failures: await reads.lastFailures(troubledIds),

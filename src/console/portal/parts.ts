@@ -3,7 +3,7 @@ import { failureText } from '../../core/domain/polling/carrier-failure-words.ts'
 import type { Sentence, Word } from '../../core/domain/words.ts'
 import { wordOperatorEvent } from '../events/operator-words.rules.ts'
 import { type Address, html, link, type Markup, markup, type Part } from './html.ts'
-import { relativeTime, timeInSentence, timeInTable, zone } from './times.ts'
+import { minuteOf, relativeTime, timeInSentence, timeInTable, zone } from './times.ts'
 
 // The building blocks of pages: icons, marks, headlines, tables and buttons.
 
@@ -180,7 +180,11 @@ export const sprite = markup(`<svg class="sprite" aria-hidden="true" focusable="
 
 /** Shows a sentence that commands print too. On a page, its times can change to the viewer's zone, and its names are bold. */
 export function wordsOnPage(words: readonly Word[], nowMs: number): Markup {
-  return html`${words.map((word) => partOf(word, nowMs))}`
+  const instants = new Set(words.flatMap((word) => (typeof word !== 'string' && word.kind === 'time' ? Date.parse(word.text) : [])))
+  const minutes = Map.groupBy(instants, minuteOf)
+  // Two instants of the same minute would read as one: "from 17:16 UTC until 17:16 UTC".
+  const isAlike = (atMs: number) => (minutes.get(minuteOf(atMs))?.length ?? 0) > 1
+  return html`${words.map((word) => partOf(word, nowMs, isAlike))}`
 }
 
 /** Shows a sentence of the relay, with the instants in it as times. */
@@ -193,7 +197,7 @@ export function sentenceOnPage(sentence: Sentence, nowMs: number): Markup {
   )
 }
 
-function partOf(word: Word, nowMs: number): Part {
+function partOf(word: Word, nowMs: number, isAlike: (atMs: number) => boolean): Part {
   if (typeof word === 'string') return word
   if (word.kind === 'name') return html`<strong>${word.text}</strong>`
   if (word.kind === 'said') return html`<q class="said">${word.text}</q>`
@@ -201,7 +205,7 @@ function partOf(word: Word, nowMs: number): Part {
   if (word.kind === 'carrier') return failureText(word.text, word.status)
   const atMs = Date.parse(word.text)
   if (Number.isNaN(atMs)) return word.text
-  return word.kind === 'ago' ? relativeTime(atMs, nowMs) : timeInSentence(atMs, nowMs)
+  return word.kind === 'ago' ? relativeTime(atMs, nowMs) : timeInSentence(atMs, nowMs, isAlike(atMs))
 }
 
 /** Makes the table of operator events, such as the start and the end of trouble. The newest event is first. */

@@ -41,7 +41,7 @@ function relativeText(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${spanText(atMs - nowMs)}` : `${spanText(nowMs - atMs)} ago`
 }
 
-type Form = 'at' | 'hm' | 'day' | 'rel' | 'full' | 'hour'
+type Form = 'at' | 'hm' | 'hms' | 'day' | 'rel' | 'full' | 'hour'
 
 function time(atMs: number, form: Form, text: string, title: string, after: Markup | null = null): Markup {
   return html`<time datetime="${new Date(atMs).toISOString()}" data-f="${form}"${after} title="${title}">${text}</time>`
@@ -61,10 +61,16 @@ export function timeInTable(atMs: number, nowMs: number): Markup {
   return time(atMs, 'at', text, titleOf(atMs, nowMs))
 }
 
-/** For sentences: the time of day to the minute and its zone, with the day if it is not today. */
-export function timeInSentence(atMs: number, nowMs: number): Markup {
+/** Two times in one sentence that are of the same minute need seconds. */
+export function minuteOf(atMs: number): number {
+  return Math.floor(atMs / MINUTE_MS)
+}
+
+/** For sentences: the time of day to the minute (`withSeconds`: to the second) and its zone, with the day if it is not today. */
+export function timeInSentence(atMs: number, nowMs: number, withSeconds = false): Markup {
   const day = isSameDay(atMs, nowMs) ? '' : `${dayAt(atMs, nowMs)} `
-  return time(atMs, 'hm', `${day}${clockText(atMs).slice(0, 5)} UTC`, titleOf(atMs, nowMs))
+  const [form, clock] = withSeconds ? (['hms', clockText(atMs)] as const) : (['hm', clockText(atMs).slice(0, 5)] as const)
+  return time(atMs, form, `${day}${clock} UTC`, titleOf(atMs, nowMs))
 }
 
 /** For a timeline: day and time of day. Leaves out the day if `beforeMs`, the instant shown before this one, is on the same day. */

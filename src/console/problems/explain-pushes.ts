@@ -107,11 +107,11 @@ export function explainSilence(situation: Situation, nowMs: number): Explanation
 const SPELLS_SHOWN = 3
 
 export function explainLoss(situation: Situation, nowMs: number): Explanation {
-  const { pushes, refused, missedByHour } = situation
+  const { pushes, lossySinceMs, refused, missedByHour } = situation
   const own = ownRefusalsOf(refused, missedByHour)
   return {
     title: 'Many pushes are lost',
-    sinceMs: null,
+    sinceMs: lossySinceMs,
     evidence: [
       pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)),
       ...(own === null ? [] : ownRefusalEvidence(own)),
@@ -167,7 +167,7 @@ export function explainRefused(refused: readonly RefusedPushes[]): Explanation {
     sinceMs: null,
     evidence: [
       ...refused.slice(0, SPELLS_SHOWN).map((spell) => `${spellText(spell)}.`),
-      ...(earlier.length === 0 ? [] : [`Before that ${spellText(wholeSpell(earlier))}, with pauses.`]),
+      ...(earlier.length === 0 ? [] : [`Before that ${spellText(wholeSpell(earlier))}.`]),
       ...listOfOne(comebackText(refused)),
       'A push that was tried several times is counted each time. This is shown for a day after the last one, unless all have come again.',
       'Polls find the entries of parcels that the relay knows. Parcels that only refused pushes named stay unknown.',
@@ -218,21 +218,24 @@ export interface Explanation {
 
 type Spell = Omit<RefusedPushes, 'cause'>
 
-/** Says how many requests were refused in a period, and when: `355 requests from TIME until TIME, 3 times between, the last time from TIME`. */
+/** Says how many requests were refused in a period, and when: `355 requests from TIME until TIME`, or `355 requests on 3 occasions between TIME and TIME (the last one from TIME)`. */
 export function spellText({ count, fromMs, untilMs, parts }: Spell): string {
   const [from, until] = [Math.floor(fromMs / 1000), Math.ceil(untilMs / 1000)]
-  const when = fromMs === untilMs ? `at ${secondText(from)}` : `from ${secondText(from)} until ${secondText(until)}`
-  const times =
-    parts === undefined ? '' : `, ${parts.count} times between, the last time from ${secondText(Math.floor(parts.lastFromMs / 1000))}`
-  return `${counted(count, 'request', 'requests')} ${when}${times}`
+  const requests = counted(count, 'request', 'requests')
+  if (parts !== undefined)
+    return `${requests} on ${parts.count} occasions between ${secondText(from)} and ${secondText(until)} (the last one from ${secondText(Math.floor(parts.lastFromMs / 1000))})`
+  return `${requests} ${fromMs === untilMs ? `at ${secondText(from)}` : `from ${secondText(from)} until ${secondText(until)}`}`
 }
 
-/** Joins several periods to one, from the beginning of the first to the end of the last. */
+/** Joins several spells to one that says on how many occasions requests were refused, because none were in the pauses. */
 export function wholeSpell(spells: readonly Spell[]): Spell {
+  const occasions = spells.reduce((sum, { parts }) => sum + (parts?.count ?? 1), 0)
+  const lastFromMs = Math.max(...spells.map(({ fromMs, parts }) => parts?.lastFromMs ?? fromMs))
   return {
     count: spells.reduce((sum, { count }) => sum + count, 0),
     fromMs: Math.min(...spells.map(({ fromMs }) => fromMs)),
     untilMs: Math.max(...spells.map(({ untilMs }) => untilMs)),
+    ...(occasions <= 1 ? {} : { parts: { count: occasions, lastFromMs } }),
   }
 }
 

@@ -1,7 +1,7 @@
-import { counted, spanText } from '../../core/domain/amounts.ts'
+import { counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { RefusedCause } from '../../core/domain/ingest/refused-pushes.ts'
 import { FAILURES_TO_OPEN } from '../../core/domain/polling/breaker.ts'
-import { isOfAll, lacksAnswer, type UnavailableReason } from '../../core/domain/polling/carrier-answer.ts'
+import { type CarrierState, isOfAll, lacksAnswer, type UnavailableReason } from '../../core/domain/polling/carrier-answer.ts'
 import { lastFailureText } from '../../core/domain/polling/carrier-failure-words.ts'
 import { carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
 import { pushEvidence, pushStanding } from '../../core/domain/polling/push-standing.ts'
@@ -64,9 +64,14 @@ function ofCarrier({ carrier }: Situation, nowMs: number): readonly Caveat[] {
   const { lastFailure } = carrier
   if (standing.kind !== 'troubled' || lastFailure === null) return []
   const ago = `${spanText(Math.max(0, nowMs - lastFailure.atMs))} ago`
-  const sentence = `The last call to the carrier failed ${ago}: ${lastFailureText(lastFailure)}.${outlook(standing.reason, carrier.breaker.failures)}`
+  const sentence = `The last call to the carrier failed ${ago}: ${lastFailureText(lastFailure)}.${inARow(carrier.breaker)}${outlook(standing.reason, carrier.breaker.failures)}`
   const clause = standing.reason === 'rate_limited' ? 'the carrier asks for fewer calls' : 'the last call to the carrier failed'
   return [{ clause, sentence }]
+}
+
+function inARow({ unanswered }: CarrierState['breaker']): string {
+  if (unanswered === undefined || unanswered.count < 2) return ''
+  return ` ${countText(unanswered.count)} calls in a row had no answer, since ${new Date(unanswered.sinceMs).toISOString()}.`
 }
 
 /** Says when failures become a problem; empty: the circuit breaker does not count failures with this reason, or has counted none. */

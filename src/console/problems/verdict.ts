@@ -44,6 +44,8 @@ export interface Situation extends Glance {
   readonly counts: StoreCounts
   /** Since when the disk is full or low, as operators were notified; null: it is neither, or they were not notified yet. */
   readonly diskSinceMs: number | null
+  /** Since when too many pushes are lost, as operators were notified; null: they are not, or operators were not notified of it. */
+  readonly lossySinceMs: number | null
   /** The pushes in quarantine by reason. The reason with the newest push comes first. */
   readonly held: readonly HeldGroup[]
   /** The deliveries that wait for each endpoint in trouble, by endpoint id. */

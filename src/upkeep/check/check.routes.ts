@@ -23,7 +23,7 @@ export const CHECK_ROUTES = [
   callRoute('get', '/relay/check', {
     summary: 'Check whether the deployment works',
     description:
-      'Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier and a question to it (two calls of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again.',
+      'Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier and a question to it (two calls of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Within 5 s it gives the same result again; after ten checks in ten minutes, within a minute.',
     answers: { 200: ['The lines', checkSchema] },
     answer: async ({ check }) => {
       const lines = await check()

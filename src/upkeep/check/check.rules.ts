@@ -75,13 +75,24 @@ export function judgeClock(aheadMs: number | null): Verdict {
 
 const STARTS_WITH_BYTES = 2 ** 20
 
-export function judgeDisk(freeBytes: number, freeBytesMin: number): Verdict {
+/** `diskBytes`: the size of the disk. */
+export interface MeasuredDisk {
+  readonly freeBytes: number
+  readonly diskBytes: number
+}
+
+export function judgeDisk({ freeBytes, diskBytes }: MeasuredDisk, freeBytesMin: number): Verdict {
   const room = { freeBytes, freeBytesMin }
   const [free, least] = [sizeText(freeBytes), sizeText(freeBytesMin)]
+  const small =
+    freeBytesMin * 2 > diskBytes
+      ? ` limits.freeSpaceMin (${least}) is more than half of the disk (${sizeText(diskBytes)}): lower it, or take a larger disk.`
+      : ''
   const start = freeBytes < STARTS_WITH_BYTES ? ' With so little, a stopped relay may not start.' : ''
-  if (isDiskFull(room)) return failed(`${free} is free, less than limits.freeSpaceMin (${least}): pushes are refused. Make room.${start}`)
-  if (isDiskLow(room)) return warning(`${free} is free. Below ${least} (limits.freeSpaceMin) pushes are refused. Make room.`)
-  return ok(`${free} is free.`)
+  if (isDiskFull(room))
+    return failed(`${free} is free, less than limits.freeSpaceMin (${least}): pushes are refused. Make room.${small}${start}`)
+  if (isDiskLow(room)) return warning(`${free} is free. Below ${least} (limits.freeSpaceMin) pushes are refused. Make room.${small}`)
+  return small === '' ? ok(`${free} is free.`) : warning(`${free} is free.${small}`)
 }
 
 export function judgeCertificate(untilMs: number, nowMs: number): Verdict {

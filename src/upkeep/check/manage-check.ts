@@ -28,10 +28,14 @@ const LOOK_MS = 30_000
 const AT_ONCE = 16
 /** A check calls the carrier and every endpoint, so its result is used again for this long. */
 const KEPT_MS = 5000
+/** After so many checks in ten minutes a result is used for a minute, so that checks in a loop leave the carrier's calls to polls. */
+const MANY = { checks: 10, withinMs: 600_000, keptMs: 60_000 }
 
 /** Creates the check. A call during a check, or shortly after it, returns the result of that check. */
 export function createCheck({ probes, pause, monotonic }: CheckPorts): Check {
   const share = createSingleFlight<readonly CheckLine[]>()
+  /** When the last checks began, the newest last. */
+  let began: readonly number[] = []
   let last: { readonly lines: readonly CheckLine[]; readonly atMs: number } | null = null
 
   async function lookAt({ name, subject, look }: Probe): Promise<readonly CheckLine[]> {
@@ -41,6 +45,7 @@ export function createCheck({ probes, pause, monotonic }: CheckPorts): Check {
   }
 
   async function run(): Promise<readonly CheckLine[]> {
+    began = [...began, monotonic()].slice(-MANY.checks)
     const waiting = [...(await probes())]
     const lines: CheckLine[] = []
     const work = async () => {
@@ -51,5 +56,10 @@ export function createCheck({ probes, pause, monotonic }: CheckPorts): Check {
     return last.lines
   }
 
-  return async () => (last !== null && monotonic() - last.atMs < KEPT_MS ? last.lines : await share('check', run))
+  function keptMs(): number {
+    const [first] = began
+    return first !== undefined && began.length === MANY.checks && monotonic() - first < MANY.withinMs ? MANY.keptMs : KEPT_MS
+  }
+
+  return async () => (last !== null && monotonic() - last.atMs < keptMs() ? last.lines : await share('check', run))
 }

@@ -37,7 +37,7 @@ export function openRunningCheck(parts: Parts, publicUrl: () => string): Check {
       { name: 'store', subject: null, look: () => lookAtStore(parts) },
       diskProbe(config, async () => {
         await disk.check()
-        return disk.state().freeBytes
+        return disk.state()
       }),
       filesProbe(config.store.engine === 'sqlite' ? path : null),
       carrierProbe(carrier, {

@@ -3,13 +3,14 @@ import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createCarrier } from '../../core/carrier/call/carrier-client.ts'
 import type { Config } from '../../core/config/config.ts'
+import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { createEndpointKeys } from '../../core/flow/delivery/endpoint-keys.ts'
 import type { Clock } from '../../core/flow/ports.ts'
 import { createVault } from '../../core/ops/vault.ts'
 import { tryConnection } from '../../core/outbound/try-connection.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
-import { freeBytesNear } from '../../core/store/sqlite/disk.ts'
+import { roomNear } from '../../core/store/sqlite/disk.ts'
 import { inspectSqlite } from '../../core/store/sqlite/inspect-store.ts'
 import { behindLinks } from '../../core/store/sqlite/lock.ts'
 import { sqlite } from '../../core/store/sqlite/sqlite.ts'
@@ -27,7 +28,7 @@ import { readStorageState } from '../erasure/clean-storage.ts'
 import { explainLostTombstones, TOMBSTONE_SEAL } from '../erasure/tombstone-key.ts'
 import { knownBackups, knownTombstones } from '../restore/inspect-stores.ts'
 import { carrierProbe, loginSettingOf } from './carrier-probe.ts'
-import { type CheckLine, failed, judgeErasure, ok, skipped, type Verdict } from './check.rules.ts'
+import { type CheckLine, failed, judgeErasure, ok, skipped, type Verdict, warning } from './check.rules.ts'
 import { configProbes } from './config-probes.ts'
 import { type EndpointConnections, type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
 import { createCheck, type Probe } from './manage-check.ts'
@@ -46,7 +47,7 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
   const probes: readonly Probe[] = [
     ...configProbes(config, systemClock),
     { name: 'store', subject: null, look: () => lookAtStore(config) },
-    diskProbe(config, async () => (file === null ? Number.POSITIVE_INFINITY : await freeBytesNear(behindLinks(file)))),
+    diskProbe(config, async () => (file === null ? null : await roomNear(behindLinks(file)))),
     filesProbe(file),
     ...(['public', 'internal'] as const).map(
       (subject): Probe => ({ name: 'ports', subject, look: () => tryPort(config, subject, isRunning) }),
@@ -170,7 +171,7 @@ async function listBackups({ backup: { directory } }: Config, store: string | nu
 }
 
 /** Checks whether an address of the relay is free, by listening there for a moment. */
-async function tryPort({ listen }: Config, subject: 'public' | 'internal', isRunning: boolean): Promise<Verdict> {
+async function tryPort({ listen, store }: Config, subject: 'public' | 'internal', isRunning: boolean): Promise<Verdict> {
   const { host, port } = listen[subject]
   if (isRunning) return skipped('A running relay uses it.')
   const server = createServer()
@@ -178,10 +179,22 @@ async function tryPort({ listen }: Config, subject: 'public' | 'internal', isRun
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen({ host, port }, resolve))
     return ok(port === 0 ? `The relay takes any free port of ${host}.` : `${host} port ${port} is free.`)
   } catch (error) {
+    const holder = systemCode(error) === 'EADDRINUSE' ? holderOf(store) : null
+    if (holder !== null)
+      return warning(
+        `${host} port ${port} is in use, probably by the relay itself: ${holder} It may be starting. Check again when it answers.`,
+      )
     return failed(`${describeRefusal(listen[subject], error)} (listen.${subject}).`)
   } finally {
     server.close()
   }
+}
+
+/** Says which process has the lock of the store, as a relay takes it before it listens; null: none has. */
+function holderOf(store: Config['store']): string | null {
+  const found = store.engine === 'sqlite' ? inspectSqlite(store.path) : null
+  if (found?.state !== 'in_use') return null
+  return `the store is in use${found.pid === null ? '' : ` by process ${found.pid}`}.`
 }
 
 function endpointsOf({ endpoints, operator }: Config): readonly EndpointToTry[] {

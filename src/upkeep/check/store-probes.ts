@@ -7,7 +7,18 @@ import { namedAhead } from '../backups/backup.rules.ts'
 import type { ManageBackups } from '../backups/manage-backups.ts'
 import { readStorageState } from '../erasure/clean-storage.ts'
 import type { RetentionReport } from '../retention/retention.rules.ts'
-import { failed, judgeBackups, judgeDisk, judgeErasure, judgeRetention, ok, skipped, type Verdict, warning } from './check.rules.ts'
+import {
+  failed,
+  judgeBackups,
+  judgeDisk,
+  judgeErasure,
+  judgeRetention,
+  type MeasuredDisk,
+  ok,
+  skipped,
+  type Verdict,
+  warning,
+} from './check.rules.ts'
 import { keptFor } from './config-probes.ts'
 import type { Probe } from './manage-check.ts'
 
@@ -59,15 +70,15 @@ export function erasureProbe(path: string | null): Probe {
   }
 }
 
-/** @param freeBytes infinite: the store is on a server, which looks after its own disk */
-export function diskProbe(config: Config, freeBytes: () => Promise<number>): Probe {
+/** @param measure null: the store is on a server, which looks after its own disk */
+export function diskProbe(config: Config, measure: () => Promise<MeasuredDisk | null>): Probe {
   return {
     name: 'disk',
     subject: null,
     async look() {
-      const free = await freeBytes()
-      if (!Number.isFinite(free)) return skipped('The store is on a server, which looks after its disk.')
-      return judgeDisk(free, config.limits.freeSpaceBytesMin)
+      const disk = await measure()
+      if (disk === null || !Number.isFinite(disk.freeBytes)) return skipped('The store is on a server, which looks after its disk.')
+      return judgeDisk(disk, config.limits.freeSpaceBytesMin)
     },
   }
 }

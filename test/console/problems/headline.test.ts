@@ -45,6 +45,13 @@ test('a failed call to the carrier is in the headline; a caveat says when it bec
   })
 })
 
+test('a failed call says how many in a row had no answer, and since when, once there are two', () => {
+  const caveatOf = (count: number) =>
+    headline({ carrier: { ...TIMED_OUT, breaker: { ...TIMED_OUT.breaker, unanswered: { count, sinceMs: NOW - 54_000 } } } }).caveats.join()
+  expect(caveatOf(3)).toContain(': no answer in time. 3 calls in a row had no answer, since 1970-01-01T00:00:46.000Z. It becomes a problem')
+  expect(caveatOf(1)).not.toContain('in a row had')
+})
+
 test('a 429 of the carrier is mentioned, but not announced as a coming problem', () => {
   const limited = { ...TIMED_OUT, lastFailure: { reason: 'rate_limited', atMs: NOW } } as const
   expect(headline({ carrier: limited }).caveats).toEqual([
@@ -116,7 +123,7 @@ test('refused pushes that anybody may have sent are a caveat, not a problem', ()
   expect(caveats.map((sentence) => sentence.split('. ')[0])).toEqual([
     '12 requests from 1970-01-01T00:00:01Z until 1970-01-01T00:01:01Z were refused with 401, because their signature does not match',
     '1 request at 1970-01-01T00:00:01Z came with a signature to another path than webhook.path, and got 404',
-    '13 requests from 1970-01-01T00:00:00Z until 1970-01-01T00:01:01Z were larger than webhook.bodyBytesMax, and got 413',
+    '13 requests on 2 occasions between 1970-01-01T00:00:00Z and 1970-01-01T00:01:01Z (the last one from 1970-01-01T00:00:01Z) were larger than webhook.bodyBytesMax, and got 413',
   ])
   const one = headline({ refused: [{ cause: 'signature', count: 1, fromMs: 1000, untilMs: 1000 }] })
   expect(one.caveats.join()).toContain('1 request at 1970-01-01T00:00:01Z was refused with 401')

@@ -65,7 +65,7 @@ function isIn(zone: Zone, { datetime, form, text, title }: ShownTime, nowMs: num
   const tells = (shown: string) => shown.includes(clock) && shown.includes(`${day} ${year}`)
   if (!(form === 'full' ? tells(text) : tells(title)) || title.includes('UTC') || text.includes('UTC')) return false
   if (form === 'at' || form === 'hm') return text.includes(clock.slice(0, 5)) && text.includes(day) === !isToday
-  if (form === 'day') return text.includes(clock)
+  if (form === 'hms' || form === 'day') return text.includes(clock)
   if (form === 'hour') return text.startsWith(clock.slice(0, 5))
   return form === 'full' || form === 'rel'
 }

@@ -7,6 +7,7 @@ export const WELL: Situation = {
   counts: { parcels: 3, watched: 2, overdue: 0, unknown: 0, quarantined: 0 },
   disk: null,
   diskSinceMs: null,
+  lossySinceMs: null,
   carrier: CARRIER,
   pushes: {
     health: 'healthy',

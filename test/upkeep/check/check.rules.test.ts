@@ -30,7 +30,16 @@ test.each([
   [500 * MB, 'warning', '500 MB is free. Below 256 MB'],
   [200 * MB, 'failed', '200 MB is free, less than limits.freeSpaceMin (256 MB)'],
 ] as const)('the check of a disk with %s bytes free is %s', (freeBytes, state, said) => {
-  expect(judgeDisk(freeBytes, 256 * MB)).toEqual({ state, message: expect.stringContaining(said) })
+  expect(judgeDisk({ freeBytes, diskBytes: 4096 * MB }, 256 * MB)).toEqual({ state, message: expect.stringContaining(said) })
+})
+
+test('a limit of more than half of the disk is a warning', () => {
+  const judge = (diskBytes: number, freeBytes = 300 * MB) => judgeDisk({ freeBytes, diskBytes: diskBytes * MB }, 100 * MB)
+  expect(judge(200)).toMatchObject({ state: 'ok' })
+  const hint = 'limits.freeSpaceMin (100 MB) is more than half of the disk (199 MB): lower it, or take a larger disk.'
+  expect(judge(199)).toEqual({ state: 'warning', message: `300 MB is free. ${hint}` })
+  expect(judge(199, 150 * MB)).toMatchObject({ state: 'warning', message: expect.stringContaining(hint) })
+  expect(judge(199, 50 * MB)).toMatchObject({ state: 'failed', message: expect.stringContaining(hint) })
 })
 
 test.each([

@@ -77,3 +77,24 @@ test('at most sixteen checks run at the same time', async () => {
   const { check } = openWorld(Array.from({ length: 100 }, (_, nth) => ({ name: 'endpoint', subject: String(nth), look })))
   expect([(await check()).length, most]).toEqual([100, 16])
 })
+
+test('6.4: checks in a loop by fifty callers cost less than a tenth of 50,000 calls a day', async () => {
+  let looks = 0
+  const look = async () => ok(String(++looks))
+  const { check, pass } = openWorld([{ name: 'credentials', subject: null, look }])
+  const loopFor = async (ms: number) => {
+    for (let passedMs = 0; passedMs < ms; passedMs += 5000) {
+      await Promise.all(Array.from({ length: 50 }, check))
+      pass(5000)
+    }
+  }
+  await loopFor(45_000)
+  expect(looks).toBe(9)
+  await loopFor(24 * 3_600_000)
+  // A check is two calls of the carrier.
+  expect(looks * 2).toBeLessThan(5000)
+  pass(600_000)
+  const before = looks
+  await loopFor(10_000)
+  expect(looks).toBe(before + 2)
+})

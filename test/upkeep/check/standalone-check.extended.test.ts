@@ -189,6 +189,18 @@ test('a store in use is not opened, and ports are not tried while a relay runs',
   expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200)
 })
 
+test('a port in use while a relay holds the store may be the relay’s own, which is starting', async () => {
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, 'http://127.0.0.1:9')
+  onTestFinished(() => relay.stop())
+  const { port } = new URL(relay.publicUrl)
+  const { of } = await check({ folder, sections: { listen: { public: { host: '127.0.0.1', port: Number(port) } } } })
+  expect(of('ports', 'public')).toMatchObject({
+    state: 'warning',
+    message: expect.stringMatching(/probably by the relay itself: the store is in use by process \d+\. It may be starting/),
+  })
+})
+
 test('endpoint keys that no at-rest key opens are red; files that others can read are a warning', async () => {
   const folder = temporaryFolder()
   const keyed = (byte: number) => ({ secrets: { atRestKeys: [Buffer.alloc(32, byte).toString('base64')] } })
@@ -214,7 +226,7 @@ test('a disk without room, a port in use, and too low a limit of open files are 
     },
   })
   const config = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'), {})
-  expect(await diskProbe(config, async () => 1_000_000).look()).toEqual(red('limits.freeSpaceMin'))
+  expect(await diskProbe(config, async () => ({ freeBytes: 1_000_000, diskBytes: 2 ** 40 })).look()).toEqual(red('limits.freeSpaceMin'))
   expect(of('ports', 'public')).toEqual(red('is in use by another program'))
   expect(of('open_files')).toEqual(red('limits.connections of 1000000'))
 })

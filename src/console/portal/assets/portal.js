@@ -47,6 +47,7 @@ function showTimes(part) {
     if (form === 'at') time.textContent = (isKnown ? at.seconds : day + at.minutes) + own
     if (form === 'day') time.textContent = day + at.seconds + own
     if (form === 'hm') time.textContent = `${day}${at.minutes} ${at.zone}`
+    if (form === 'hms') time.textContent = `${day}${at.seconds} ${at.zone}`
     if (form === 'hour') time.textContent = at.minutes + own
     if (form === 'full') time.textContent = fullAt(when)
     time.title = time.title.replace(/^\d+ \w+ \d{4} [^,]+/, fullAt(when))

@@ -5,14 +5,15 @@ import type { EndpointState } from '../../../core/domain/delivery/endpoint-state
 import { callsText } from '../../../core/domain/polling/call-budget.ts'
 import type { CarrierState } from '../../../core/domain/polling/carrier-answer.ts'
 import { lastFailureText } from '../../../core/domain/polling/carrier-failure-words.ts'
-import { type CarrierStanding, carrierStanding } from '../../../core/domain/polling/carrier-standing.ts'
+import { carrierStanding } from '../../../core/domain/polling/carrier-standing.ts'
 import type { PushChannelView } from '../../../core/domain/polling/poll.ts'
 import type { SilenceEvidence } from '../../../core/domain/polling/push-health.ts'
-import { noPushSinceMs, type PushStanding, pushEvidence, pushStanding } from '../../../core/domain/polling/push-standing.ts'
+import { noPushSinceMs, pushEvidence, pushStanding } from '../../../core/domain/polling/push-standing.ts'
 import type { Past } from '../../overview/overview.ts'
 import type { Traffic } from '../../overview/traffic.ts'
 import { CORRECT_PASSWORD, refusalWords } from '../../problems/explain-problem.ts'
 import { describeMisdirected } from '../../problems/explain-pushes.ts'
+import { carrierStateWords, pushStateWords, type StateWords } from '../../problems/state-words.ts'
 import { areOnlyMisunderstood, doPollsReplacePushes, misdirectedSincePush, type Situation } from '../../problems/verdict.ts'
 import { AUTHENTIC, axis, bars, budgetBar, swatch } from '../charts.ts'
 import { html, link, type Markup, type Part } from '../html.ts'
@@ -20,33 +21,9 @@ import { renderPage, type Visit } from '../layout.ts'
 import { asOfLine, headline, type StateKind, sentenceOnPage, settingsList, stateMark, table, wordsOnPage } from '../parts.ts'
 import { fullTime, hourBegun, relativeTime, timeInSentence } from '../times.ts'
 
-/** Shows the state of the pushes as a word with a mark. */
-export function pushMark(situation: Pick<Situation, 'notReady' | 'pushes' | 'held'>): Markup {
-  if (situation.notReady.length > 0) return stateMark('bad', 'refused')
-  if (areOnlyMisunderstood(situation)) return stateMark('bad', 'not understood')
-  const marks: Readonly<Record<PushStanding, readonly [StateKind, string]>> = {
-    none: ['none', 'none yet'],
-    too_early: ['none', 'too early to tell'],
-    healthy: ['ok', 'arriving'],
-    resumed: ['warn', 'arriving again'],
-    lossy: ['warn', 'arriving, many are lost'],
-    not_understood: ['warn', 'many are not understood'],
-    silent: ['bad', 'silent'],
-  }
-  return stateMark(...marks[pushStanding(situation.pushes)])
-}
-
-/** Shows whether the carrier answers, as a word with a mark. */
-export function answerMark({ notReady, carrier }: Pick<Situation, 'notReady' | 'carrier'>): Markup {
-  if (notReady.length > 0) return stateMark('off', 'not polled')
-  const marks: Readonly<Record<CarrierStanding['kind'], readonly [StateKind, string]>> = {
-    refused: ['off', 'none'],
-    failing: ['bad', 'failing'],
-    troubled: ['warn', 'the last call failed'],
-    answers: ['ok', 'answers'],
-    unasked: ['none', 'none yet'],
-  }
-  return stateMark(...marks[carrierStanding(carrier).kind])
+/** Shows a state as its words with a mark. */
+export function markOf({ tone, words }: StateWords): Markup {
+  return stateMark(tone, words)
 }
 
 /** Renders the page about the carrier: its pushes, its answers, and the calls that were made. */
@@ -58,8 +35,8 @@ ${table({
   label: 'Connection',
   columns: [{ title: 'What' }, { title: 'State' }, { title: 'Evidence' }],
   rows: [
-    ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)), nowMs)],
-    ['Answers', answerMark(situation), answerEvidence(carrier, nowMs)],
+    ['Pushes', markOf(pushStateWords(situation)), wordsOnPage(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)), nowMs)],
+    ['Answers', markOf(carrierStateWords(situation)), answerEvidence(carrier, nowMs)],
     ['Token', tokenMark(carrier), tokenEvidence(carrier, nowMs)],
     ['Breaker', stateMark(carrier.breaker.state === 'closed' ? 'ok' : 'bad', carrier.breaker.state), breakerEvidence(carrier)],
     [

@@ -8,6 +8,7 @@ import { type Past, SHOWN } from '../../overview/overview.ts'
 import { explainProblem } from '../../problems/explain-problem.ts'
 import { comebackText, spellText, wholeSpell } from '../../problems/explain-pushes.ts'
 import { headlineOf } from '../../problems/headline.ts'
+import { carrierStateWords, pushStateWords } from '../../problems/state-words.ts'
 import {
   areOnlyMisunderstood,
   doPollsReplacePushes,
@@ -17,7 +18,7 @@ import {
   problemsOf,
   type Situation,
 } from '../../problems/verdict.ts'
-import { answerMark, pushMark } from '../carrier/carrier.page.ts'
+import { markOf } from '../carrier/carrier.page.ts'
 import { trafficSection } from '../charts.ts'
 import { runbookLink } from '../docs/manual.ts'
 import { buttonLink, html, link, type Markup, type Part, withQuery } from '../html.ts'
@@ -83,9 +84,13 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
     label: 'Checks',
     columns: [{ title: 'Check' }, { title: 'State' }, { title: 'Evidence' }],
     rows: [
-      ['Pushes', pushMark(situation), wordsOnPage(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)), nowMs)],
+      ['Pushes', markOf(pushStateWords(situation)), wordsOnPage(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)), nowMs)],
       ...comebackRow(situation),
-      ['Carrier', answerMark(situation), html`${callsText(carrier.budget)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
+      [
+        'Carrier',
+        markOf(carrierStateWords(situation)),
+        html`${callsText(carrier.budget)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`,
+      ],
       [
         'Webhooks',
         failing > 0

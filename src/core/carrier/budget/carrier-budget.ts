@@ -3,7 +3,7 @@ import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { SharedCarrier } from '../../store/polling/shared-carrier.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
-import { type BudgetSaverPorts, type CallLimits, createBudgetSaver, createOwnBudget } from './own-budget.ts'
+import { type BudgetSaverPorts, type CallLimits, createBudgetSaver, createOwnBudget, NOT_SAVED } from './own-budget.ts'
 import { createSharedBudget } from './shared-budget.ts'
 
 /** The budget for calls to the carrier. This process either has it alone, or shares it with other replicas through a row in the store. */
@@ -59,7 +59,7 @@ function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): Carrie
       (done) => (done ? null : { code: 'TOO_LATE' }),
       (err: unknown) => ({ err }),
     )
-    if (failure !== null && isWell) log.error(failure, 'the relay makes no calls to the carrier, because it cannot save how many it makes')
+    if (failure !== null && isWell) log.error(failure, NOT_SAVED)
     if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
     isWell = failure === null
     return isWell

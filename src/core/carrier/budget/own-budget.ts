@@ -153,6 +153,10 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
   }
 }
 
+/** While it cannot save, the relay makes the calls that it has saved ahead of need, such as those of a check. */
+export const NOT_SAVED =
+  'the relay cannot save how many calls it makes to the carrier: it makes those that it has saved in advance, and then none'
+
 export interface BudgetSaverPorts extends Pick<Relay, 'clock' | 'log'> {
   readonly budget: OwnBudget
   readonly tokens: () => {
@@ -192,7 +196,7 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
       () => null,
       (error: unknown) => ({ because: systemReason(error), code: systemCode(error) ?? 'UNKNOWN' }),
     )
-    if (failure !== null && isWell) log.error(failure, 'the relay makes no calls to the carrier, because it cannot save how many it makes')
+    if (failure !== null && isWell) log.error(failure, NOT_SAVED)
     if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
     isWell = failure === null
     return isWell

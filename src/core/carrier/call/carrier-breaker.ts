@@ -55,6 +55,8 @@ export interface CarrierBreakerPorts extends Pick<Relay, 'clock' | 'log'> {
 export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker {
   const { clock, log, answeredBefore, isErased, random = Math.random } = ports
   let breaker = closedBreaker
+  /** When the first of the calls without an answer ended, by the wall clock; null: there was none. All who ask are told the same. */
+  let sinceMs: number | null = null
   let lastFailed: Omit<Question, 'priority'> | null = null
   let isChecking = false
   let checkedAtMs = Number.NEGATIVE_INFINITY
@@ -62,6 +64,9 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
   const become = (next: Breaker): void => {
     const before = breaker
     breaker = next
+    const { unansweredSinceMs } = next
+    if (unansweredSinceMs !== before.unansweredSinceMs)
+      sinceMs = unansweredSinceMs === null ? null : Math.round(clock.now() - (clock.monotonic() - unansweredSinceMs))
     const { state, unanswered, restUntilMs } = breaker
     if (before.state === 'closed' && state === 'open') {
       log.debug({ unanswered, restMs: Math.round(restUntilMs - clock.monotonic()) }, 'the carrier answers no question: calls pause')
@@ -129,12 +134,17 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     async lookAgain() {
       if (isCheckDue(breaker, clock.monotonic())) await check(true)
     },
-    state() {
-      const { state, failures, unanswered, unansweredSinceMs, restUntilMs } = breaker
-      const nowMs = clock.monotonic()
-      if (state === 'closed') return { state, failures, restMs: 0 }
-      const sinceMs = Math.round(clock.now() - (nowMs - (unansweredSinceMs ?? nowMs)))
-      return { state, failures: unanswered, restMs: Math.max(0, Math.round(restUntilMs - nowMs)), sinceMs }
-    },
+    state: () => presentBreaker(breaker, sinceMs, clock),
   }
+}
+
+function presentBreaker(
+  { state, failures, unanswered: count, restUntilMs }: Breaker,
+  sinceMs: number | null,
+  clock: Pick<Relay['clock'], 'now' | 'monotonic'>,
+): CarrierState['breaker'] {
+  // The clock may have been put back since.
+  const fromMs = Math.min(sinceMs ?? Number.POSITIVE_INFINITY, clock.now())
+  if (state === 'closed') return { state, failures, restMs: 0, ...(count === 0 ? {} : { unanswered: { count, sinceMs: fromMs } }) }
+  return { state, failures: count, restMs: Math.max(0, Math.round(restUntilMs - clock.monotonic())), sinceMs: fromMs }
 }

@@ -16,7 +16,7 @@ export interface CarrierLog {
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
 }
 
-type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'answers'
+type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'unusable_answers'
 
 /**
  * The kind of trouble behind each reason. While one kind lasts, its further failures are counted instead of logged. Null: a limit of the relay
@@ -31,9 +31,9 @@ const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
   rate_limited: 'rate_limited',
   credentials: 'credentials',
   redirect: 'redirect',
-  bad_response: 'answers',
-  token_bad_response: 'answers',
-  rejected: 'answers',
+  bad_response: 'unusable_answers',
+  token_bad_response: 'unusable_answers',
+  rejected: 'unusable_answers',
 }
 
 const MESSAGES: Readonly<Record<Trouble, string>> = {
@@ -41,7 +41,7 @@ const MESSAGES: Readonly<Record<Trouble, string>> = {
   rate_limited: 'the carrier asks for fewer calls: the relay makes none until the time in its Retry-After is over',
   credentials: 'the carrier gives no token, so it cannot be asked',
   redirect: 'the carrier answers with a redirect, which the relay does not follow',
-  answers: 'the answers of the carrier cannot be used',
+  unusable_answers: 'the answers of the carrier cannot be used',
 }
 
 /** At most this many lines about the beginning or end of an outage are logged per minute, because a carrier may keep failing and recovering. */
@@ -105,6 +105,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
 
   const endOutage = (): void => {
     if (outage === null || !mayLog()) return
+    // `after`: what its trouble was, such as `down` or `unusable_answers`.
     const { trouble: after, failures, fromMs } = outage
     log.info({ after, failures, seconds: secondsSince(fromMs, clock) }, 'the carrier answers again')
     outage = null

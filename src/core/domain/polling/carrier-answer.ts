@@ -111,13 +111,14 @@ export interface CarrierState {
   /**
    * See `core/domain/polling/breaker`. `failures`: while calls pause, all calls in a row without an answer. `restMs`: how long until the schedule may make
    * calls again. `sinceMs`: when the first of those calls failed, epoch
-   * milliseconds; absent: calls do not pause.
+   * milliseconds; absent: calls do not pause. `unanswered`: while they do not, how many calls in a row had no answer, and since when; absent: none.
    */
   readonly breaker: {
     readonly state: 'closed' | 'open' | 'probing'
     readonly failures: number
     readonly restMs: number
     readonly sinceMs?: number
+    readonly unanswered?: { readonly count: number; readonly sinceMs: number }
   }
 }
 

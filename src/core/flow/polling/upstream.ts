@@ -19,7 +19,7 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
     async read() {
       const { credentials, refusal, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
       const { health, loss, lastPushAtMs, missedSincePush, silence, probation, missed } = await write.pushChannel()
-      const { restMs, sinceMs = null, ...state } = breaker
+      const { state, failures, restMs, sinceMs = null } = breaker
       const { callsToday, callsPerDay, waiting, inFlight } = budget
       return {
         version,
@@ -27,7 +27,7 @@ export function createUpstream({ carrier, write, version, refusedSenders }: Upst
         refusal:
           refusal === null ? null : { at: presentTime(refusal.atMs), by: refusal.by, retrySeconds: Math.ceil(refusal.retryMs / 1000) },
         budget: { callsToday, callsPerDay, callsLeft: Math.max(0, callsPerDay - callsToday), waiting, inFlight },
-        breaker: { ...state, restSeconds: Math.ceil(restMs / 1000), since: presentTime(sinceMs) },
+        breaker: { state, failures, restSeconds: Math.ceil(restMs / 1000), since: presentTime(sinceMs) },
         pushes: {
           health,
           silent: health === 'silent',

@@ -16,14 +16,14 @@ interface StoreFiles {
 }
 
 /**
- * Returns the free space for the relay's user on the disk of a store. If the store's folder does not exist yet, measures the disk of the
+ * Returns the size of the disk of a store, and its free space for the relay's user. If the store's folder does not exist yet, measures the disk of the
  * nearest folder above that exists.
  */
-export async function freeBytesNear(path: string): Promise<number> {
+export async function roomNear(path: string): Promise<Pick<StoreFiles, 'freeBytes' | 'diskBytes'>> {
   let folder = dirname(resolve(path))
   while ((await statIfThere(folder)) === null && dirname(folder) !== folder) folder = dirname(folder)
-  const { bavail, bsize } = await statfs(folder)
-  return bavail * bsize
+  const { bavail, blocks, bsize } = await statfs(folder)
+  return { freeBytes: bavail * bsize, diskBytes: blocks * bsize }
 }
 
 /** Makes a function that checks the files of an open store. Each check compares the files with those of the first check. */

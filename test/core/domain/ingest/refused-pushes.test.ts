@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { spellText } from '../../../../src/console/problems/explain-pushes.ts'
+import { spellText, wholeSpell } from '../../../../src/console/problems/explain-pushes.ts'
 import {
   addComebacks,
   addRefused,
@@ -110,7 +110,7 @@ test('refusals that came again within an hour are one spell that says how often,
   const [whole] = joinRefused(parts, NOON + HOUR_MS)
   expect(whole).toEqual({ ...spell(NOON, NOON + 6 * MINUTE_MS, 13), parts: { count: 3, lastFromMs: NOON + 5 * MINUTE_MS } })
   expect(whole === undefined ? '' : spellText(whole)).toMatch(
-    /^13 requests from \S+T12:00:00Z until \S+T12:06:00Z, 3 times between, the last time from \S+T12:05:00Z$/,
+    /^13 requests on 3 occasions between \S+T12:00:00Z and \S+T12:06:00Z \(the last one from \S+T12:05:00Z\)$/,
   )
   // A stranger who is refused at several replicas is no trouble that comes again.
   expect(
@@ -119,4 +119,14 @@ test('refusals that came again within an hour are one spell that says how often,
       NOON + HOUR_MS,
     )[0]?.parts,
   ).toBeUndefined()
+})
+
+test('several spells told as one say on how many occasions pushes were refused', () => {
+  const twice = { ...spell(NOON, NOON + 6 * MINUTE_MS, 13), parts: { count: 2, lastFromMs: NOON + 5 * MINUTE_MS } }
+  const later = spell(NOON + 3 * HOUR_MS, NOON + 3 * HOUR_MS + MINUTE_MS, 7)
+  expect(spellText(wholeSpell([later, twice]))).toMatch(
+    /^20 requests on 3 occasions between \S+T12:00:00Z and \S+T15:01:00Z \(the last one from \S+T15:00:00Z\)$/,
+  )
+  expect(spellText(wholeSpell([twice]))).toMatch(/^13 requests on 2 occasions .* \(the last one from \S+T12:05:00Z\)$/)
+  expect(spellText(wholeSpell([later]))).toMatch(/^7 requests from \S+T15:00:00Z until \S+T15:01:00Z$/)
 })

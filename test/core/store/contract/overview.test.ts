@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { createOverview } from '../../../../src/console/overview/overview.ts'
+import { createOverview, type OverviewPorts } from '../../../../src/console/overview/overview.ts'
 import { createReadTraffic } from '../../../../src/console/overview/traffic.ts'
 import type { DiskRoom } from '../../../../src/core/domain/admin/disk-room.ts'
 import { CARRIER } from '../../../support/network/carrier-state.ts'
+import { WELL } from '../../../support/portal/situation.ts'
 import { HOUR_MS, NOON } from '../../../support/runner/constants.ts'
 import { engines } from '../../../support/store/engines.ts'
 import { openStore } from '../../../support/store/write-side.ts'
@@ -11,6 +12,7 @@ function overviewOf(
   { reads, writes, now }: Awaited<ReturnType<typeof openStore>>,
   disk: DiskRoom | null,
   unstored = new Map<string, number>(),
+  more: Partial<Pick<OverviewPorts, 'reads' | 'write'>> = {},
 ) {
   return createOverview({
     reads,
@@ -28,6 +30,7 @@ function overviewOf(
     concerns: async () => [],
     clock: { now },
     webhook: async () => ({ path: '/', misdirected: [] }),
+    ...more,
   })
 }
 
@@ -60,4 +63,27 @@ test.each(engines)('a full disk is full since its last event, not since a troubl
   expect(await read()).toMatchObject({ diskSinceMs: NOON + 5000 })
   unstored.set('disk full', NOON + 9000)
   expect(await read()).toMatchObject({ diskSinceMs: NOON + 9000 })
+})
+
+test('pushes are lossy since operators were told so, unless pushes were trusted in between', async () => {
+  const store = await openStore(NOON)
+  const toldAt = new Map<string, number>()
+  let health: 'lossy' | 'healthy' = 'lossy'
+  const listOperatorEvents: typeof store.reads.listOperatorEvents = async ({ event }) => {
+    const atMs = toldAt.get(event ?? '')
+    return atMs === undefined ? [] : [{ id: 1, atMs, event: event ?? '', detail: {} }]
+  }
+  const { read } = overviewOf(store, null, new Map(), {
+    reads: { ...store.reads, listOperatorEvents },
+    write: { ...store.writes, pushChannel: async () => ({ ...WELL.pushes, health }) },
+  })
+  expect(await read()).toMatchObject({ lossySinceMs: null })
+  toldAt.set('pushes_lossy', NOON)
+  expect(await read()).toMatchObject({ lossySinceMs: NOON })
+  toldAt.set('pushes_trusted', NOON + 1000)
+  expect(await read()).toMatchObject({ lossySinceMs: null })
+  toldAt.set('pushes_lossy', NOON + 2000)
+  expect(await read()).toMatchObject({ lossySinceMs: NOON + 2000 })
+  health = 'healthy'
+  expect(await read()).toMatchObject({ lossySinceMs: null })
 })
