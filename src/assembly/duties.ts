@@ -1,4 +1,4 @@
-import type { PushHealthMonitor } from '../core/flow/polling/poller-pass.ts'
+import type { PushHealthMonitor } from '../core/flow/polling/poller.ts'
 import { createModelSharing, type ModelSharingPorts } from '../core/flow/polling/shared-model.ts'
 import { startRepeating } from '../core/runtime/schedule.ts'
 import type { Delivery } from '../core/wiring/delivery/delivery.ts'

@@ -1,6 +1,6 @@
 import type { Config } from '../core/config/config.ts'
 import type { Actor } from '../core/domain/admin/operator-action.ts'
-import type { ReloadConfig, Reloaded } from '../core/flow/admin/reload-config.ts'
+import type { ReloadConfig, Reloaded } from '../core/flow/ports.ts'
 import type { ManageMovesPorts } from '../upkeep/moving/manage-moves.ts'
 import type { Threads } from './hosting/threads.ts'
 

@@ -1,10 +1,9 @@
 import type { OperatorAction } from '../../core/domain/admin/operator-action.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
 import { isStoreUnavailable } from '../../core/domain/errors.ts'
-import type { BackupEnd } from '../../core/flow/admin/ports.ts'
 import type { Log, PostOperator } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
+import type { BackupEnd, WriteSide } from '../../core/flow/write-side.ts'
 
 /** What is to be written to the store, as plain data, so that it can also be kept in a file. */
 export type Unwritten =

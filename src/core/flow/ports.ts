@@ -1,5 +1,10 @@
+import type { Actor } from '../domain/admin/operator-action.ts'
 import type { CallSpender } from '../domain/admin/tally.ts'
+import type { AttemptResult } from '../domain/delivery/delivery.ts'
+import type { PostRequest } from '../domain/delivery/delivery-request.ts'
+import type { Incoming, RecordOutcome } from '../domain/history/recording.ts'
 import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
+
 /** The wall clock, for stored times, and the monotonic clock, for intervals. They are injected, so that tests control time. */
 export interface Clock {
   /** Epoch milliseconds. This clock may jump. */
@@ -78,3 +83,68 @@ export interface Vault {
   /** Whether a text was sealed with the first at-rest key, which seals now. */
   isCurrent(sealed: string): boolean
 }
+
+/** An encoded answer. It is cached until the facts about its parcel change, or the parcel starts or stops being polled. */
+export interface CachedAnswer {
+  readonly parcelId: number
+  /** The parcel's version when the answer was read from the store. */
+  readonly version: number
+  readonly body: Buffer
+  readonly etag: string
+  readonly contentLanguage: string
+  /** When a push or poll last reported on the parcel. The header `Age` is computed from it whenever the answer is sent. */
+  readonly lastSeenAtMs: number | null
+}
+
+export interface AnswerCache {
+  /** Returns the cached answer to a question; undefined: there is none, or this process has since changed the parcel. */
+  get(key: string): CachedAnswer | undefined
+  /** Returns the present position in the sequence of commits. Call it before you read the store for an answer. */
+  mark(): bigint
+  /** Caches an answer that was read after `mark` was taken. */
+  set(key: string, answer: CachedAnswer, mark: bigint): void
+}
+
+/** Records observations. The writer may run on another thread. */
+export interface Recorder {
+  /** Resolves when the observation is durable. Throws `storage_unavailable` if its batch could not be committed. */
+  submit(incoming: Incoming): Promise<RecordOutcome>
+  /** The number of observations that are not committed yet. */
+  pending(): number
+  /** Resolves when no observation waits and no commit is running. After this call, failed commits are not tried again. */
+  drained(): Promise<void>
+}
+
+/** Posts to endpoints. Failures of the receiver or the network are returned as values and never thrown. */
+export interface DeliverySender {
+  /** Posts once. Never rejects. */
+  send(request: PostRequest): Promise<AttemptResult>
+  /** Posts once, cheaply enough for thousands of posts per second. `onEnd` is called once, and never before `post` returns. */
+  post(request: PostRequest, onEnd: (result: AttemptResult) => void): void
+}
+
+/** Signals to readers of the feed that something was committed. */
+export interface FeedSignal {
+  /** The number of signals so far. Read it before looking at the feed. */
+  seen(): number
+  /** Resolves when there are more signals than `seen`, after `timeoutMs`, when no more signals come, or when the reader has left. */
+  wait(seen: number, timeoutMs: number, left: AbortSignal): Promise<void>
+  /** Whether the relay is stopping, so that no more signals come. */
+  isClosed(): boolean
+}
+
+/** The result of a reload. It names settings as the config file does, and holds no values. */
+export interface Reloaded {
+  /** Settings that have changed since the last reload and are in effect. */
+  readonly changed: readonly string[]
+  /** Settings that have changed since the start and need a restart. */
+  readonly needsRestart: readonly string[]
+  /** Files that could not be used. Their previous content stays in use. */
+  readonly problems: readonly string[]
+}
+
+/**
+ * Reads the config file again and applies it. A reload waits until an earlier reload has ended. Throws `not_reloadable`, with the mistakes
+ * in the file under `problems`, and `storage_unavailable`. If it throws, the settings in effect stay as they were.
+ */
+export type ReloadConfig = (by: Actor) => Promise<Reloaded>

@@ -1,12 +1,11 @@
 import type { ManageInbox } from '../flow/admin/inbox/manage-inbox.ts'
 import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
-import type { WatchListReport, WatchListRequest } from '../flow/admin/parcels/import-watches.ts'
-import type { ParcelCommands } from '../flow/admin/parcels/parcel-commands.ts'
+import type { ParcelCommands, WatchListReport, WatchListRequest } from '../flow/admin/parcels/parcel-commands.ts'
 import type { ParcelQueries } from '../flow/admin/parcels/parcel-queries.ts'
-import type { ReloadConfig } from '../flow/admin/reload-config.ts'
 import type { ManageDeliveries } from '../flow/delivery/manage-deliveries.ts'
 import type { ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
 import type { Upstream } from '../flow/polling/upstream.ts'
+import type { ReloadConfig } from '../flow/ports.ts'
 import type { Relay } from '../flow/relay.ts'
 
 /**

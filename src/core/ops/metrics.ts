@@ -5,7 +5,7 @@ import { type ClockDoubt, DOUBTS } from '../domain/admin/clock-record.ts'
 import type { Replica } from '../domain/admin/replica.ts'
 import type { RestoreRecord } from '../domain/admin/restore.ts'
 import { CONDITIONS } from '../domain/delivery/endpoint-state.ts'
-import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
+import type { EndpointGauge } from '../flow/delivery/endpoint-queries.ts'
 import type { Meter } from '../flow/ports.ts'
 import { createAttempts, createCounters, showKeys } from './counters.ts'
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { AnswerCache, CachedAnswer } from '../flow/history/ports.ts'
+import type { AnswerCache, CachedAnswer } from '../flow/ports.ts'
 import { type ChangeTable, hasChanged, markOf } from './threads/change-table.ts'
 
 /** The estimated memory of a cached answer without its body: its key, its other members, and the cache's bookkeeping. */

@@ -1,6 +1,5 @@
 import { AppError, NO_ROOM_TEXT } from '../domain/errors.ts'
-import type { Recorder } from '../flow/history/ports.ts'
-import type { Log } from '../flow/ports.ts'
+import type { Log, Recorder } from '../flow/ports.ts'
 
 export interface DiskState {
   readonly freeBytes: number

@@ -1,4 +1,4 @@
-import type { FeedSignal } from '../flow/delivery/ports.ts'
+import type { FeedSignal } from '../flow/ports.ts'
 
 /** The minimum time between two wake-ups, so that each wake-up finds several events under load. */
 const REST_MS = 50

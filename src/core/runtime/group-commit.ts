@@ -1,6 +1,6 @@
 import { AppError, storeUnavailable } from '../domain/errors.ts'
 import type { Incoming, RecordOutcome } from '../domain/history/recording.ts'
-import type { Recorder } from '../flow/history/ports.ts'
+import type { Recorder } from '../flow/ports.ts'
 import type { CommitQueue, CommitReport, Committed } from './commit-queue.ts'
 
 export interface GroupCommitPorts {

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { Config } from '../config/config.ts'
 import type { Route } from '../domain/delivery/delivery-request.ts'
-import type { DeliverySender } from '../flow/delivery/ports.ts'
+import type { DeliverySender } from '../flow/ports.ts'
 import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
 import { type Destination, tryConnection } from '../outbound/try-connection.ts'

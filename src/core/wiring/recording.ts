@@ -1,7 +1,6 @@
 import type { Storage } from '../../assembly/storage/opened-storage.ts'
 import type { Config } from '../config/config.ts'
-import type { BatchReport } from '../domain/history/recording.ts'
-import { type CommitStats, commitStatsOf } from '../flow/history/commit-stats.ts'
+import { type BatchReport, type CommitStats, commitStatsOf } from '../domain/history/recording.ts'
 import { refuseInTrouble } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { systemClock } from '../runtime/system-clock.ts'

@@ -3,7 +3,7 @@ import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '..
 import { counted } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
-import type { WatchListError } from '../../core/flow/admin/parcels/import-watches.ts'
+import type { WatchListError } from '../../core/flow/admin/parcels/parcel-commands.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
 import type { ErasedParcels } from './erase-parcels.rows.ts'
 import {

@@ -1,5 +1,5 @@
 import { parseRestores, type RestoreRecord } from '../../core/domain/admin/restore.ts'
-import { recordOperatorEvent } from '../../core/flow/operator-events.tx.ts'
+import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
 import { saveSetting } from '../../core/store/settings.ts'
 import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { CachedAnswer } from '../../../src/core/flow/history/ports.ts'
+import type { CachedAnswer } from '../../../src/core/flow/ports.ts'
 import { createAnswerCache } from '../../../src/core/runtime/answer-cache.ts'
 import { createMemory } from '../../../src/core/runtime/memory.ts'
 import { createChangeTable, tellChanged } from '../../../src/core/runtime/threads/change-table.ts'

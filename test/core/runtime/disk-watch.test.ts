@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parsePush } from '../../../src/core/domain/ingest/parse-push.ts'
-import type { Recorder } from '../../../src/core/flow/history/ports.ts'
+import type { Recorder } from '../../../src/core/flow/ports.ts'
 import {
   createDiskSign,
   createDiskWatch,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createReplayFeed } from '../../../src/core/flow/delivery/replay-feed.tx.ts'
+import { createReplayFeed } from '../../../src/core/flow/delivery/redeliver.tx.ts'
 import type { WriteStore } from '../../../src/core/store/write-store.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'

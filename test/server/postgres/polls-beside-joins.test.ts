@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCarrierModelKeeper } from '../../../src/core/flow/polling/carrier-model.ts'
 import { createClaimDuePolls } from '../../../src/core/flow/polling/claim-polls.tx.ts'
-import { createSettleMissedPushes } from '../../../src/core/flow/polling/settle-missed-pushes.tx.ts'
+import { createSettleMissedPushes } from '../../../src/core/flow/polling/schedule-poll.tx.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { aPoll, pushBody } from '../../support/history/builders.ts'
 import { recordOptions } from '../../support/history/policy.ts'

@@ -1,4 +1,4 @@
-import { createTokenKeyring } from '../../../src/core/flow/admin/tokens/token-keyring.ts'
+import { createTokenKeyring } from '../../../src/core/flow/admin/tokens/authenticate.ts'
 
 /** Returns a keyring with one key, which is never replaced. */
 export function keyringOf(key: Uint8Array) {

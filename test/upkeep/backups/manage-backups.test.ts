@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import type { Job } from '../../../src/core/domain/admin/job.ts'
 import type { Actor } from '../../../src/core/domain/admin/operator-action.ts'
-import type { BackupEnd } from '../../../src/core/flow/admin/ports.ts'
+import type { BackupEnd } from '../../../src/core/flow/write-side.ts'
 import type { BackupProgress } from '../../../src/upkeep/backups/backup.rules.ts'
 import type { BackupFolder, BackupOrder, PlacedBackup } from '../../../src/upkeep/backups/backup-ports.rows.ts'
 import { type ManageBackupsPorts, openManageBackups } from '../../../src/upkeep/backups/manage-backups.ts'

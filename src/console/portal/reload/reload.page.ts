@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/domain/errors.ts'
 import { receivedText } from '../../../core/domain/text.ts'
-import type { Reloaded } from '../../../core/flow/admin/reload-config.ts'
+import type { Reloaded } from '../../../core/flow/ports.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { buttonLink, html, type Markup } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'

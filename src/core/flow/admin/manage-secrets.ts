@@ -7,7 +7,7 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Vault } from '../ports.ts'
 import type { Reads, Relay, Writes } from '../relay.ts'
-import type { TokenKeyring } from './tokens/token-keyring.ts'
+import type { TokenKeyring } from './tokens/authenticate.ts'
 
 export interface ResealReport {
   /** The name of the key that encrypts: the first of `secrets.atRestKeys`, or the key in the key file. */

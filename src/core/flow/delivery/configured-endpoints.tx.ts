@@ -14,7 +14,7 @@ import { backfillSpan } from '../../domain/history/audience.ts'
 import { parseStored } from '../../domain/json-body.ts'
 import { saveSetting } from '../../store/settings.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
-import { recordOperatorEvent } from '../operator-events.tx.ts'
+import { recordOperatorEvent } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import { explainStart, firstUnqueuedSequence, startPosition } from './edit-endpoints.tx.ts'
 

@@ -1,7 +1,8 @@
 import { type FeedGap, gapAt } from '../../domain/admin/restore.ts'
 import { encodeFeedItem, type FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Reads } from '../relay.ts'
+import type { FeedSignal } from '../ports.ts'
+import type { Part, Reads } from '../relay.ts'
 
 export interface FeedPage {
   readonly events: readonly EncodedEvent[]
@@ -324,4 +325,54 @@ function refuseOutside({ prunedTo, last }: FeedSlice, after: number): void {
   throw new AppError('feed_gone', `Events before sequence ${oldest} are no longer kept: read the histories, then go on from there.`, {
     facts: { oldestSequence: oldest },
   })
+}
+
+interface FollowFeedPorts extends Part<'clock', 'monotonic'> {
+  readonly tail: FeedTail
+  readonly signal: FeedSignal
+  /** Resolves when the reader may continue. If many readers wake at once, only some may continue at a time. */
+  readonly spread: () => Promise<void>
+}
+
+interface FeedRequest extends PageRequest {
+  /** Aborted when the reader has left. */
+  readonly left: AbortSignal
+}
+
+/** Returns the next page. Waits up to `waitMs` while there is no event. */
+export type FeedFollower = (waitMs: number) => Promise<FeedPage>
+
+export interface FollowFeed {
+  /**
+   * Starts to follow the feed after `request.after`. The follower throws `feed_gone` (with the oldest sequence of the feed), `feed_rewound`
+   * (with its last sequence) and `storage_unavailable`.
+   */
+  follow(request: FeedRequest): FeedFollower
+  /** Whether the relay is stopping, so that nothing more will come. */
+  isOver(): boolean
+}
+
+export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPorts): FollowFeed {
+  return {
+    follow({ left, ...request }) {
+      let from = request.after
+      // The number of signals when the reader last reached the end of the feed; null: there may be more events. At the end, a reader waits
+      // for the next signal before it reads again, so that many readers do not read all the time.
+      let seen: number | null = null
+      return async (waitMs) => {
+        const untilMs = clock.monotonic() + waitMs
+        for (;;) {
+          if (seen !== null) await signal.wait(seen, Math.max(0, untilMs - clock.monotonic()), left)
+          const seenNow = signal.seen()
+          const page = await tail.read({ ...request, after: from })
+          from = page.next
+          seen = page.ended ? seenNow : null
+          if (page.events.length === 0 && clock.monotonic() < untilMs && !left.aborted && !signal.isClosed()) continue
+          if (waitMs > 0) await spread()
+          return page
+        }
+      }
+    },
+    isOver: () => signal.isClosed(),
+  }
 }

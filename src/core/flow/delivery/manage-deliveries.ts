@@ -24,7 +24,7 @@ import { wrongInput } from '../../domain/read-input.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 import type { Reads, Relay, Writes } from '../relay.ts'
 import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
-import { createReplays } from './replays.ts'
+import { createReplays } from './janitor.ts'
 
 export interface ManageDeliveriesPorts
   extends Pick<Relay, 'clock'>,

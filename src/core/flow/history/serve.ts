@@ -3,6 +3,7 @@ import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
 import type { ReadSide } from '../../store/read-store.ts'
+import type { AnswerCache, CachedAnswer } from '../ports.ts'
 import type { Part } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, type ParsedQuestion, parseQuestion, presentServed, type Question, type Served } from './answer.ts'
@@ -18,7 +19,6 @@ import {
   type SpentUntil,
   spentNote,
 } from './fetch-on-miss.ts'
-import type { AnswerCache, CachedAnswer } from './ports.ts'
 
 export interface ServePorts extends FetchOncePorts, FetchOnMissPorts, Part<'meter', 'served'> {
   readonly reads: Pick<ReadSide, 'findParcel' | 'parcelVersion'>

@@ -1,6 +1,8 @@
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { isUnderstood } from '../../domain/history/observation.ts'
+import type { BatchReport, Incoming, RecordRules } from '../../domain/history/recording.ts'
 import { notAhead } from '../../domain/instant.ts'
-import { type CarrierSilence, encodeSilence, noSilence, parseSilence } from '../../domain/polling/cadence.ts'
+import { type CadenceModel, type CarrierSilence, encodeSilence, nextPoll, noSilence, parseSilence } from '../../domain/polling/cadence.ts'
 import {
   encodePushRecord,
   encodeScanRate,
@@ -24,9 +26,11 @@ import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
 import { listNewestPushes } from '../../store/ingest/inbox-lists.ts'
 import { saveSetting } from '../../store/settings.ts'
 import type { Transactions } from '../../store/write-store.ts'
-import { recordOperatorEvent } from '../operator-events.tx.ts'
+import { recordOperatorEvent } from '../audit.tx.ts'
+import type { Clock } from '../ports.ts'
 import type { Part } from '../relay.ts'
-import type { CarrierModel } from './carrier-model.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { CarrierModel, CarrierModelKeeper } from './carrier-model.ts'
 
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
@@ -239,4 +243,66 @@ async function savePushes(store: Transactions, record: PushRecord, news: PushNew
     },
     { ofRole: 'poller' },
   )
+}
+
+interface ModelVerbsPorts {
+  readonly model: CarrierModelKeeper
+  readonly currentModel: () => CadenceModel
+  readonly checkpoint: ModelCheckpoint
+  readonly clock: Pick<Clock, 'now'>
+  /** Moves polls that come too late for what is now known of pushes. */
+  readonly reschedulePolls: (nowMs: number) => Promise<void>
+}
+
+type Teaching = Pick<WriteSide, 'record' | 'notePollFailure' | 'settleMissedPushes'>
+
+/** Makes the verbs that ask the model of the carrier, and lets it learn from `verbs`. */
+export function createModelVerbs(
+  { model, currentModel, checkpoint, clock, reschedulePolls }: ModelVerbsPorts,
+  verbs: Teaching,
+  { cadence, missedPushGraceMs }: RecordRules,
+): Teaching & Pick<WriteSide, 'planPoll' | 'pushChannel' | 'checkpointModel'> {
+  return {
+    async record(batch) {
+      // Any answer shows that the carrier is no longer silent. The model must know this before `record` schedules the next polls.
+      if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
+      const report = await verbs.record(batch)
+      noteArrivals(model, batch, report)
+      return report
+    },
+    async notePollFailure(failure) {
+      if (failure.kind === 'unavailable') model.unanswered(failure.atMs)
+      if (failure.failsSinceMs !== undefined) model.unanswered(failure.failsSinceMs)
+      if (failure.kind === 'unknown') model.answered(failure.atMs)
+      await verbs.notePollFailure(failure)
+    },
+    async settleMissedPushes(nowMs) {
+      const missed = await verbs.settleMissedPushes(nowMs)
+      for (const { eventAtMs } of missed) model.missed({ eventAtMs, nowMs })
+      checkpoint.countMissed(missed.length)
+      model.review(missedPushGraceMs)
+      await reschedulePolls(nowMs)
+      return missed
+    },
+    planPoll: async (facts) => nextPoll(facts, currentModel(), cadence),
+    pushChannel: async () => checkpoint.view(model.learnt(), missedPushGraceMs),
+    checkpointModel: () => checkpoint.keep(model.learnt()),
+  }
+}
+
+/**
+ * Notes what the observations of a batch show about the push channel. A recorded push shows that the channel works, even if a poll found the
+ * same entry earlier. A duplicate of a push does not show that.
+ */
+function noteArrivals(model: CarrierModelKeeper, batch: readonly Incoming[], { outcomes }: BatchReport): void {
+  const [pushed, misread, polled]: [number[], number[], number[]] = [[], [], []]
+  for (const [at, incoming] of batch.entries()) {
+    const outcome = outcomes[at]
+    if (incoming.kind === 'poll') polled.push(incoming.observation.askedAtMs)
+    else if (outcome?.kind === 'recorded') pushed.push(incoming.receivedAtMs)
+    else if (outcome?.kind === 'quarantined' && !isUnderstood(outcome.reason)) misread.push(incoming.receivedAtMs)
+  }
+  if (pushed.length > 0) model.pushed(Math.max(...pushed), pushed.length)
+  if (misread.length > 0) model.misread(Math.max(...misread), misread.length)
+  if (polled.length > 0) model.polled(Math.max(...polled))
 }

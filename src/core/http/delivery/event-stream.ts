@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { FeedPage } from '../../flow/delivery/feed-tail.ts'
-import type { FeedFollower } from '../../flow/delivery/follow-feed.ts'
+import type { FeedFollower, FeedPage } from '../../flow/delivery/feed-tail.ts'
 import { EdgeError } from '../server/errors.ts'
 
 export interface EventStreamPorts {

@@ -1,7 +1,6 @@
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 import { digest } from '../../domain/digest.ts'
-import type { Tokens } from '../../flow/admin/tokens/authenticate.ts'
-import type { TokenKeyring } from '../../flow/admin/tokens/token-keyring.ts'
+import type { TokenKeyring, Tokens } from '../../flow/admin/tokens/authenticate.ts'
 import type { Clock } from '../../flow/ports.ts'
 
 const ALGORITHM = 'HS256'

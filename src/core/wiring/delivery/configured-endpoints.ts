@@ -7,7 +7,7 @@ import type { Route } from '../../domain/delivery/delivery-request.ts'
 import { maskPath } from '../../domain/delivery/endpoint.ts'
 import { type FixedHeaders, fingerprintSecrets } from '../../domain/delivery/endpoint-keys.ts'
 import type { ConfiguredEndpoint, ConfiguredSecretsMark, EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { ConfiguredSecrets } from '../../flow/delivery/dispatching/endpoint-signers.ts'
+import type { ConfiguredSecrets } from '../../flow/delivery/endpoint-keys.ts'
 import { type ClientCertificate, readTlsPair } from '../certificates.ts'
 import type { Relay } from '../relay.ts'
 

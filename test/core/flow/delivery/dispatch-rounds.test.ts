@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../../src/core/domain/delivery/dispatch-round.ts'
 import { createDispatchRounds, createRoundTimes } from '../../../../src/core/flow/delivery/dispatching/dispatch-rounds.ts'
-import { createEndpointLog } from '../../../../src/core/flow/delivery/dispatching/endpoint-log.ts'
 import { createEndpointQueues, createEndpointRates } from '../../../../src/core/flow/delivery/dispatching/endpoint-queues.ts'
+import { createEndpointLog } from '../../../../src/core/flow/delivery/dispatching/send-delivery.ts'
 import { allEndpoints } from '../../../support/relay/held-endpoints.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'
 

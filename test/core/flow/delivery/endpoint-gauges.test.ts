@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newHealth } from '../../../../src/core/domain/delivery/endpoint-health.ts'
 import type { EndpointBacklog, EndpointState } from '../../../../src/core/domain/delivery/endpoint-state.ts'
-import { readEndpointGauges } from '../../../../src/core/flow/delivery/endpoint-gauges.ts'
+import { readEndpointGauges } from '../../../../src/core/flow/delivery/endpoint-queries.ts'
 import { endpointState } from '../../../support/delivery/endpoint-state.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 

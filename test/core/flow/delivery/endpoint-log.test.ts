@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { AttemptResult } from '../../../../src/core/domain/delivery/delivery.ts'
 import { newHealth } from '../../../../src/core/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../../src/core/domain/delivery/endpoint-state.ts'
-import { createEndpointLog } from '../../../../src/core/flow/delivery/dispatching/endpoint-log.ts'
+import { createEndpointLog } from '../../../../src/core/flow/delivery/dispatching/send-delivery.ts'
 import { endpointState } from '../../../support/delivery/endpoint-state.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { FeedItem } from '../../../../src/core/domain/delivery/feed-entry.ts'
-import { createFeedTail, type FeedPage } from '../../../../src/core/flow/delivery/feed-tail.ts'
-import { createFollowFeed } from '../../../../src/core/flow/delivery/follow-feed.ts'
+import { createFeedTail, createFollowFeed, type FeedPage } from '../../../../src/core/flow/delivery/feed-tail.ts'
 import { createFeedSignal, createTickLimit } from '../../../../src/core/runtime/feed-signal.ts'
 
 const NEVER = new AbortController().signal

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseWebhookEvent } from '../../../../src/core/domain/ingest/parse-push.ts'
-import { type CachedTemplate, createEventTemplateCache } from '../../../../src/core/flow/ingest/event-template-cache.ts'
+import { type CachedTemplate, createEventTemplateCache } from '../../../../src/core/flow/ingest/receive.ts'
 import { pushBody } from '../../../support/history/builders.ts'
 
 /** Of each text one for each of these: a form is known from the third on. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createExpiredPushWarning } from '../../../../src/core/flow/ingest/push-log.ts'
+import { createExpiredPushWarning } from '../../../../src/core/flow/log-digest.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'
 
 function open() {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPushLog } from '../../../../src/core/flow/ingest/push-log.ts'
-import { createLogDigest } from '../../../../src/core/flow/log-digest.ts'
+import { createLogDigest, createPushLog } from '../../../../src/core/flow/log-digest.ts'
 
 function world() {
   const lines: (readonly [object, string])[] = []

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createClockRollback } from '../../../../src/core/flow/polling/poller-pass.ts'
+import { createClockRollback } from '../../../../src/core/flow/polling/poller.ts'
 import { HOUR_MS, NOON } from '../../../support/runner/constants.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPollerPass } from '../../../../src/core/flow/polling/poller-pass.ts'
+import { createPollerPass } from '../../../../src/core/flow/polling/poller.ts'
 import { HOUR_MS } from '../../../support/runner/constants.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'
 

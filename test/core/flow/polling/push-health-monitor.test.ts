@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PushHealth } from '../../../../src/core/domain/polling/push-health.ts'
-import { openPushHealthMonitor } from '../../../../src/core/flow/polling/poller-pass.ts'
+import { openPushHealthMonitor } from '../../../../src/core/flow/polling/poller.ts'
 import { createLogBook } from '../../../support/runner/log-book.ts'
 
 test('a change of the health of pushes is logged once, and its operator event is sent at once', async () => {

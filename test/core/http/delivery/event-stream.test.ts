@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { FeedFollower } from '../../../../src/core/flow/delivery/follow-feed.ts'
+import type { FeedFollower } from '../../../../src/core/flow/delivery/feed-tail.ts'
 import { streamEvents } from '../../../../src/core/http/delivery/event-stream.ts'
 import { listenInTest } from '../../../support/network/listen.ts'
 

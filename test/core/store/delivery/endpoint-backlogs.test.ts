@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { readEndpointGauges } from '../../../../src/core/flow/delivery/endpoint-gauges.ts'
+import { readEndpointGauges } from '../../../../src/core/flow/delivery/endpoint-queries.ts'
 import { openSqliteReader } from '../../../../src/core/store/sqlite/sqlite.ts'
 import { createPostgresReader } from '../../../../src/server/postgres/postgres.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'

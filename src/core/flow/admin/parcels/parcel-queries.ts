@@ -1,4 +1,4 @@
-import type { FilteredCount, InspectedParcel, ListedParcel, ParcelCursor } from '../../../domain/admin/parcel-list.ts'
+import type { FilteredCount, InspectedParcel, ListedParcel, ParcelCursor, StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import { AppError, isStoreUnavailable } from '../../../domain/errors.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/observation.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
@@ -9,7 +9,7 @@ import { cadenceFactsOf } from '../../../domain/polling/poll.ts'
 import { ASKED_TO_WAIT, describePoll, describeStop, UNKNOWN_ASKED_AGAIN, WAITS_FOR_CARRIER } from '../../../domain/polling/poll-reason.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
 import type { Carrier } from '../../ports.ts'
-import type { Part, Reads, Writes } from '../../relay.ts'
+import type { Part, Reads, Relay, Writes } from '../../relay.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 
@@ -136,4 +136,23 @@ export function readCursor(text: string): ParcelCursor | null {
 
 function isCount(text: string): boolean {
   return /^\d{1,15}$/.test(text)
+}
+
+/** Counting this many parcels takes a good part of a second. So a store with at least this many is counted only once a minute. */
+const LARGE = 500_000
+const KEPT_MS = 60_000
+
+type Parts = Pick<Relay, 'clock'> & Reads<'counts' | 'countQuarantined'>
+
+/** Counts what the store holds. Pushes in quarantine are counted at each call. In a large store, all else is counted at most once a minute. */
+export function createKnownCounts({ reads, clock }: Parts): () => Promise<StoreCounts> {
+  let known: { readonly counts: Promise<StoreCounts>; readonly atMs: number } | null = null
+  return async () => {
+    if (known !== null && clock.monotonic() - known.atMs < KEPT_MS)
+      return { ...(await known.counts), quarantined: await reads.countQuarantined() }
+    const asked = { counts: reads.counts(clock.now()), atMs: clock.monotonic() }
+    const counts = await asked.counts
+    if (counts.parcels >= LARGE) known = asked
+    return counts
+  }
 }

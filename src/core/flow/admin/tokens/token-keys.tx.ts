@@ -2,7 +2,7 @@ import { rotateTokenKeys, type TokenKeys } from '../../../domain/admin/token-key
 import { makeSetting, saveSetting } from '../../../store/settings.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import { audit } from '../../audit.tx.ts'
-import type { AdminWrites } from '../ports.ts'
+import type { AdminWrites } from '../../write-side.ts'
 
 const CURRENT = 'token-key'
 const PREVIOUS = 'token-key-previous'

@@ -3,8 +3,8 @@ import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttemp
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { createFailureLog } from '../../log-digest.ts'
 import type { Relay, Writes } from '../../relay.ts'
-import type { EndpointLog } from './endpoint-log.ts'
 import type { EndpointQueues, EndpointRates } from './endpoint-queues.ts'
+import type { EndpointLog } from './send-delivery.ts'
 
 /** The endpoints to which this replica delivers. */
 export interface HeldEndpoints {

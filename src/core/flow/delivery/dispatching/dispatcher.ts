@@ -2,10 +2,10 @@ import type { Undelivered } from '../../../../console/problems/concern.ts'
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { Part, Relay, Writes } from '../../relay.ts'
 import { createDispatchRounds, createRoundTimes, type DispatchRounds, type HeldEndpoints, type RoundTimes } from './dispatch-rounds.ts'
-import { createEndpointLog } from './endpoint-log.ts'
 import { createEndpointQueues, createEndpointRates, type EndpointQueue, type EndpointQueues } from './endpoint-queues.ts'
 import {
   createDeliveryAttempts,
+  createEndpointLog,
   createSendDelivery,
   type DeliveryAttempts,
   type SendDeliveryOptions,

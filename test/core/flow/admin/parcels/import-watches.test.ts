@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../../../../src/core/domain/errors.ts'
-import { ATOMIC_MAX, createImportWatches } from '../../../../../src/core/flow/admin/parcels/import-watches.ts'
+import { ATOMIC_MAX, createImportWatches } from '../../../../../src/core/flow/admin/parcels/parcel-commands.ts'
 import { OPERATOR } from '../../../../support/relay/operator.ts'
 
 /** Opens a list import on a store that accepts this many transactions, and then fails as if the disk were full. */

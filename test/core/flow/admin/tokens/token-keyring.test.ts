@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { TokenKeys } from '../../../../../src/core/domain/admin/token-keys.ts'
-import { createTokenKeyring } from '../../../../../src/core/flow/admin/tokens/token-keyring.ts'
+import { createTokenKeyring } from '../../../../../src/core/flow/admin/tokens/authenticate.ts'
 
 const keyOf = (byte: number) => Buffer.alloc(32, byte)
 const keysOf = (current: number, ...previous: TokenKeys['previous']): TokenKeys => ({ current: keyOf(current), previous })
