@@ -1,11 +1,11 @@
 /** Imports against the table of wings that are left: a line goes when its import goes, and none is added. */
 export const LEFT: readonly string[] = [
   'console/api/inbox.routes.ts upkeep/jobs/jobs.routes.ts',
-  'console/cli/deliveries/replay.ts upkeep/jobs/follow-job.ts',
-  'console/cli/endpoints/compare-keys.ts upkeep/check/check.rules.ts',
+  'console/cli/compare-keys.ts upkeep/check/check.rules.ts',
+  'console/cli/inbox.ts upkeep/jobs/follow-job.ts',
+  'console/cli/inbox.ts upkeep/jobs/jobs.routes.ts',
   'console/cli/inbox.ts upkeep/refusals/refusals.routes.ts',
-  'console/cli/inbox/settle-pushes.ts upkeep/jobs/follow-job.ts',
-  'console/cli/inbox/settle-pushes.ts upkeep/jobs/jobs.routes.ts',
+  'console/cli/replay.ts upkeep/jobs/follow-job.ts',
   'console/cli/secrets.ts server/replicas/hand-over.command.ts',
   'console/cli/secrets.ts upkeep/erasure/lost-tombstones.ts',
   'console/cli/serving.ts assembly/hosting/threads.ts',

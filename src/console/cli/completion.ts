@@ -1,6 +1,6 @@
 import { Argument, Command } from 'commander'
+import { commandsWithin } from './examples.ts'
 import { withExitCodes } from './exit-codes.ts'
-import { commandsWithin } from './help/examples.ts'
 
 /** `completion`: prints a script by which a shell completes commands and options. */
 export function completionCommand(createProgram: () => Promise<Command>): Command {

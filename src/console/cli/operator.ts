@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import type { TestAnswer } from '../events/operator.routes.ts'
 import { asking, type ClientOptions, order } from './asking/ask-relay.ts'
-import { explainAttempt } from './endpoints/present-endpoint.ts'
 import { fail } from './exit-codes.ts'
+import { explainAttempt } from './present-endpoint.ts'
 
 /** `operator`: commands about the address to which the relay posts operator events. */
 export function operatorCommand(): Command {

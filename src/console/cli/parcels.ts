@@ -3,8 +3,8 @@ import { counted } from '../../core/domain/amounts.ts'
 import { STOPPED_REASONS } from '../../core/flow/admin/parcels/parcel-queries.ts'
 import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
 import { asking, type ClientOptions } from './asking/ask-relay.ts'
-import { addLimitOption, type LimitOptions, printList } from './asking/paged-list.ts'
-import { age, plain, table, until } from './terminal/table.ts'
+import { addLimitOption, type LimitOptions, printList } from './asking/lists.ts'
+import { age, plain, table, until } from './terminal.ts'
 
 interface ParcelsOptions extends ClientOptions, LimitOptions {
   readonly status?: string

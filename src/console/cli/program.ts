@@ -2,8 +2,8 @@ import { Command } from 'commander'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { VERSION } from '../../package-files.ts'
 import { WINGS } from '../../wings.ts'
+import { addExamples } from './examples.ts'
 import { CommandFailure, EXIT, endUnwritten, withExitCodes } from './exit-codes.ts'
-import { addExamples } from './help/examples.ts'
 
 /** The order of the commands in the help, those of wings included. */
 const ORDER =
@@ -13,26 +13,26 @@ const ORDER =
 
 /** Each function imports the code of its command. Only the command that runs is imported, so that `serve` does not wait for other libraries. */
 const OWN: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./serve.ts')).serveCommand(),
+  serve: async () => serveCommand(),
   status: async () => (await import('./status.ts')).statusCommand(),
   parcels: async () => (await import('./parcels.ts')).parcelsCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),
   watch: async () => (await import('./watch.ts')).watchCommand(),
-  refresh: async () => (await import('./refresh.ts')).refreshCommand(),
+  refresh: async () => (await import('./watch.ts')).refreshCommand(),
   endpoints: async () => (await import('./endpoints.ts')).endpointsCommand(),
   deliveries: async () => (await import('./deliveries.ts')).deliveriesCommand(),
-  retry: async () => (await import('./deliveries/retry.ts')).retryCommand(),
-  replay: async () => (await import('./deliveries/replay.ts')).replayCommand(),
+  retry: async () => (await import('./deliveries.ts')).retryCommand(),
+  replay: async () => (await import('./replay.ts')).replayCommand(),
   inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   tail: async () => (await import('./tail.ts')).tailCommand(),
   reload: async () => (await import('./reload.ts')).reloadCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),
   config: async () => (await import('./config.ts')).configCommand(),
-  'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),
+  'hash-password': async () => (await import('./new-secrets.ts')).hashPasswordCommand(),
   fingerprint: async () => (await import('./fingerprint.ts')).fingerprintCommand(),
   secrets: async () => (await import('./secrets.ts')).secretsCommand(),
   operator: async () => (await import('./operator.ts')).operatorCommand(),
-  'generate-key': async () => (await import('./generate-key.ts')).generateKeyCommand(),
+  'generate-key': async () => (await import('./new-secrets.ts')).generateKeyCommand(),
   completion: async () => (await import('./completion.ts')).completionCommand(() => createProgram()),
 }
 
@@ -65,4 +65,14 @@ export async function runProgram(): Promise<void> {
     const { endProcess } = await import('../../core/runtime/end-process.ts')
     await endProcess(EXIT.failed)
   }
+}
+
+function serveCommand(): Command {
+  return new Command('serve')
+    .description('run the relay')
+    .option('--config <file>', 'the config file', 'config/relay.yaml')
+    .action(async ({ config }: { readonly config: string }) => {
+      const { serve } = await import('./serving.ts')
+      await serve(config)
+    })
 }

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import type { ReloadAnswer } from '../api/reload.routes.ts'
 import { asking, type ClientOptions, describeProblem } from './asking/ask-relay.ts'
 import { fail } from './exit-codes.ts'
-import { plain } from './terminal/table.ts'
+import { plain } from './terminal.ts'
 
 /** `reload`: makes a running relay read its config again. */
 export function reloadCommand(): Command {

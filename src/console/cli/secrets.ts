@@ -5,7 +5,7 @@ import { asOwnerOfStore } from '../../server/replicas/hand-over.command.ts'
 import type { LostTombstones } from '../../upkeep/erasure/lost-tombstones.ts'
 import type { ResealAnswer, RotatedAnswer } from '../api/secrets.routes.ts'
 import { asking, type ClientOptions, order, print } from './asking/ask-relay.ts'
-import { readStoreSettings } from './config/config-file.ts'
+import { readStoreSettings } from './asking/config-file.ts'
 import { fail } from './exit-codes.ts'
 
 /** `secrets`: replaces the relay's own keys, through a running relay. */

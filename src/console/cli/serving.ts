@@ -9,7 +9,7 @@ import { createLog } from '../../core/ops/log.ts'
 import { endProcess } from '../../core/runtime/end-process.ts'
 import { setHeapFlags } from '../../core/runtime/heap-flags.ts'
 import { VERSION } from '../../package-files.ts'
-import { openConfig, readConfig } from './config/config-file.ts'
+import { openConfig, readConfig } from './asking/config-file.ts'
 import { EXIT, fail, untilSignalled } from './exit-codes.ts'
 
 /** Runs the relay of a config file until a signal stops it or it cannot go on. */

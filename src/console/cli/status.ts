@@ -2,9 +2,9 @@ import { Command } from 'commander'
 import { bytesText, counted, countText } from '../../core/domain/amounts.ts'
 import type { OverviewAnswer } from '../overview/overview.routes.ts'
 import { addRelayOptions, type ClientOptions, openRelay, order, print, relayAddress } from './asking/ask-relay.ts'
-import { addressOf, openConfig, readConfig } from './config/config-file.ts'
+import { addressOf, openConfig, readConfig } from './asking/config-file.ts'
 import { EXIT } from './exit-codes.ts'
-import { age, paint, plain, type Tone } from './terminal/table.ts'
+import { age, paint, plain, type Tone } from './terminal.ts'
 
 interface StatusOptions extends ClientOptions {
   readonly config: string

@@ -14,10 +14,10 @@ import {
   type Refusal,
   type RelayAnswer,
 } from './asking/ask-relay.ts'
-import { deliveryLine } from './deliveries/present-delivery.ts'
-import { findEndpoint } from './endpoints/find-endpoint.ts'
+import { findEndpoint } from './asking/lists.ts'
+import { deliveryLine } from './deliveries.ts'
 import { EXIT, failUsage } from './exit-codes.ts'
-import { plain } from './terminal/table.ts'
+import { plain } from './terminal.ts'
 
 interface TailOptions extends ClientOptions {
   readonly lines: number

@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { type SigningKeys, signingKeysIn, signingKeysOf } from '../../core/config/signing-keys.ts'
 import { type Explanation, explainMismatch } from '../../upkeep/refusals/explain-mismatch.rules.ts'
 import { describeCause } from '../../upkeep/refusals/mismatch-causes.rules.ts'
-import { readConfig } from './config/config-file.ts'
+import { readConfig } from './asking/config-file.ts'
 import { withExitCodes } from './exit-codes.ts'
 
 interface VerifyOptions {

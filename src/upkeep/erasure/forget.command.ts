@@ -9,7 +9,7 @@ import {
   print,
   typedIdentifier,
 } from '../../console/cli/asking/ask-relay.ts'
-import { sendList } from '../../console/cli/asking/list-file.ts'
+import { sendList } from '../../console/cli/asking/lists.ts'
 import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import type { ErasureAnswer, ErasureListAnswer } from './erasures.routes.ts'

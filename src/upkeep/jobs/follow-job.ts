@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type AskRelay, type ClientOptions, describeProblem } from '../../console/cli/asking/ask-relay.ts'
-import { createProgressLine } from '../../console/cli/asking/progress-line.ts'
 import { fail } from '../../console/cli/exit-codes.ts'
+import { createProgressLine } from '../../console/cli/terminal.ts'
 import type { JobAnswer } from './jobs.routes.ts'
 
 const LOOK_EVERY_MS = 500

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import { addRelayOptions, type ClientOptions, openRelay } from '../../console/cli/asking/ask-relay.ts'
-import { readStoreSettings } from '../../console/cli/config/config-file.ts'
+import { readStoreSettings } from '../../console/cli/asking/config-file.ts'
 import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { asOwnerOfStore } from '../../server/replicas/hand-over.command.ts'
 import { runJob, type StepNames } from '../jobs/follow-job.ts'

@@ -8,7 +8,7 @@ import {
   order,
   typedIdentifierText,
 } from '../../console/cli/asking/ask-relay.ts'
-import { createProgressLine } from '../../console/cli/asking/progress-line.ts'
+import { createProgressLine } from '../../console/cli/terminal.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
 import { reportJob } from '../jobs/follow-job.ts'
 import type { JobAnswer } from '../jobs/jobs.routes.ts'

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { readStoreSettings } from '../../console/cli/config/config-file.ts'
+import { readStoreSettings } from '../../console/cli/asking/config-file.ts'
 import { EXIT, fail } from '../../console/cli/exit-codes.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { addRelayOptions, type ClientOptions, openRelay, order, print } from '../../console/cli/asking/ask-relay.ts'
-import { readStoreSettings } from '../../console/cli/config/config-file.ts'
+import { readStoreSettings } from '../../console/cli/asking/config-file.ts'
 import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { countText } from '../../core/domain/amounts.ts'
 import { asOwnerOfStore } from '../../server/replicas/hand-over.command.ts'

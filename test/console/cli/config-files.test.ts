@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
-import { presentSchema } from '../../../src/console/cli/config/config-reference.ts'
+import { presentSchema } from '../../../src/console/cli/config.ts'
 import { configJsonSchema, loadConfig } from '../../../src/core/config/config.ts'
 import { redactedConfig } from '../../../src/core/config/redact.ts'
 import { CANARY, HASH, headlinesOf, load, minimal, withLines } from './config-cases.ts'

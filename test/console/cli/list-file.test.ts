@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { sendList } from '../../../src/console/cli/asking/list-file.ts'
+import { sendList } from '../../../src/console/cli/asking/lists.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 /** Sends a CSV file with `count` identifiers. Returns the number of lines in each part, and what the screen shows. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { takeSteps } from '../../../src/console/cli/asking/progress-line.ts'
+import { takeSteps } from '../../../src/console/cli/terminal.ts'
 
 const ITEMS = Array.from({ length: 40 }, (_, at) => at)
 const take = async (at: number) => (at === 7 ? { failure: '7: no' } : { outcome: at < 10 ? 'unknown' : 'recorded', line: `${at}: done` })

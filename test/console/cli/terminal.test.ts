@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createFollowedDeliveries } from '../../../src/console/cli/tail.ts'
-import { until } from '../../../src/console/cli/terminal/table.ts'
+import { until } from '../../../src/console/cli/terminal.ts'
 
 const listOf = (ids: readonly number[], next: string | null) => ({
   deliveries: ids.map((id) => ({ id: String(id), state: 'queued', attemptCount: 0 })),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { presentEndpoint } from '../../../src/console/cli/endpoints/present-endpoint.ts'
+import { presentEndpoint } from '../../../src/console/cli/present-endpoint.ts'
 import { charactersOf } from '../../../src/console/portal/html.ts'
 import { limitText } from '../../../src/console/portal/webhooks/webhook-list.page.ts'
 import { newHealth } from '../../../src/core/domain/delivery/endpoint-health.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { plain } from '../../../src/console/cli/terminal/table.ts'
+import { plain } from '../../../src/console/cli/terminal.ts'
 import { overviewPage } from '../../../src/console/portal/overview/overview.page.ts'
 import { decodeConcerns } from '../../../src/core/domain/admin/replica.ts'
 import { WELL } from '../../support/portal/situation.ts'

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { sendList } from '../../../../src/console/cli/asking/list-file.ts'
+import { sendList } from '../../../../src/console/cli/asking/lists.ts'
 import { pushBody } from '../../../support/history/builders.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { temporaryFolder } from '../../../support/runner/temporary.ts'

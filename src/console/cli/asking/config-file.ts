@@ -3,8 +3,8 @@ import { type Config, ConfigError, loadConfig, loadStoreSettings, type StoreSett
 import { readCertificates } from '../../../core/config/named-file.ts'
 import { filesNamedIn } from '../../../core/config/named-files.ts'
 import { OPENING_MS, tryOpening } from '../../../core/runtime/opening/try-opening.ts'
-import type { ClientOptions } from '../asking/ask-relay.ts'
 import { fail } from '../exit-codes.ts'
+import type { ClientOptions } from './ask-relay.ts'
 
 /** Loads a config file. If it has problems, reports them, sets the exit code to 1 and resolves with null. */
 export const readConfig = (path: string): Promise<Config | null> => orReport(() => openConfig(path))

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { counted } from '../../../core/domain/amounts.ts'
-import type { DeliveryAnswer, ReplayAnswer, ReplayCountAnswer } from '../../../core/http/delivery/deliveries.routes.ts'
-import { followJob, reportJob } from '../../../upkeep/jobs/follow-job.ts'
+import { counted } from '../../core/domain/amounts.ts'
+import type { DeliveryAnswer, ReplayAnswer, ReplayCountAnswer } from '../../core/http/delivery/deliveries.routes.ts'
+import { followJob, reportJob } from '../../upkeep/jobs/follow-job.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -11,10 +11,10 @@ import {
   describeProblem,
   openRelay,
   print,
-} from '../asking/ask-relay.ts'
-import { findEndpoint } from '../endpoints/find-endpoint.ts'
-import { fail, failUsage } from '../exit-codes.ts'
-import { age, readTimeOption } from '../terminal/table.ts'
+} from './asking/ask-relay.ts'
+import { findEndpoint } from './asking/lists.ts'
+import { fail, failUsage } from './exit-codes.ts'
+import { age, readTimeOption } from './terminal.ts'
 
 interface ReplayOptions extends ClientOptions {
   readonly endpoint?: string

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { Command } from 'commander'
@@ -78,4 +79,14 @@ async function askTwice(): Promise<string | null> {
   } finally {
     prompt.close()
   }
+}
+
+/** `generate-key`: prints 32 random bytes in Base64, for a shared key or an at-rest key. */
+export function generateKeyCommand(): Command {
+  const command = new Command('generate-key')
+    .description('print a new random key (32 bytes in Base64), for webhook.sharedKeys, an endpoint or secrets.atRestKeys')
+    .action(() => {
+      process.stdout.write(`${randomBytes(32).toString('base64')}\n`)
+    })
+  return withExitCodes(command)
 }
