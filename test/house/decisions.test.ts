@@ -17,10 +17,6 @@ test('decisions are numbered without gaps, and each has a context, decision and 
   }
 })
 
-test.each(pages)('%s is one page: at most 800 words', (page) => {
-  expect(readFileSync(`${FOLDER}/${page}`, 'utf8').trim().split(/\s+/).length).toBeLessThanOrEqual(800)
-})
-
 test('every dependency has a written reason, and every reason its dependency', () => {
   const group = z.record(z.string(), z.string())
   const manifest = z.object({ dependencies: group, devDependencies: group }).parse(JSON.parse(readFileSync('package.json', 'utf8')))

@@ -18,6 +18,7 @@ export const MANUAL = [
   ['faults', 'Faults'],
   ['performance', 'Performance'],
   ['architecture', 'Architecture'],
+  ['glossary', 'Glossary'],
   ['merge-proof', 'Why the merge is right'],
 ] as const
 
