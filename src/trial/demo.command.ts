@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { fail, untilSignalled, withExitCodes } from '../console/cli/exit-codes.ts'
+import { makeTrouble } from './demo/apps.ts'
 import { pinsOfGuide, pinsOfMore, presentCompletion, presentGuide, presentMore } from './demo/guide.ts'
 import { createLineView, createLiveView, createLook } from './demo/live-view.ts'
 import { type Happening, happeningsBetween, type Picture, type View } from './demo/picture.ts'
 import { openShop } from './demo/shop.ts'
 import { type Stage, setStage } from './demo/stage.ts'
-import { makeTrouble } from './demo/trouble.ts'
 
 interface Flags {
   readonly store: 'sqlite' | 'postgres'

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { controlRoutes } from './sandbox/control-api.ts'
-import { hardCases, isHardCase, type Mix } from './sandbox/hard-cases.ts'
 import { type SandboxOptions, sandboxDefaults } from './sandbox/options.ts'
+import { hardCases, isHardCase, type Mix } from './sandbox/parcel-plan.ts'
 import { startSandbox } from './sandbox/sandbox.ts'
 
 interface Flags {

@@ -1,8 +1,8 @@
+import { ABOUT_TROUBLE, madeEvent } from './apps.ts'
 import type { Picture } from './picture.ts'
-import type { DemoReplica } from './replica.ts'
+import type { DemoReplica } from './replica-process.ts'
 import { ADMIN, SHOP } from './shop.ts'
 import type { Stage } from './stage.ts'
-import { ABOUT_TROUBLE, madeEvent } from './trouble.ts'
 
 export interface GuideOptions {
   /** The relay knows this parcel. */

@@ -1,6 +1,7 @@
 import { clearLine, moveCursor } from 'node:readline'
 import { styleText } from 'node:util'
-import type { Sandbox, SandboxParcel } from '../sandbox/handle.ts'
+import type { Sandbox, SandboxParcel } from '../sandbox/control-api.ts'
+import type { Subscriber } from './apps.ts'
 import {
   type Happening,
   type HappeningKind,
@@ -12,7 +13,6 @@ import {
   type View,
 } from './picture.ts'
 import type { ReplicaNews, Shop } from './shop.ts'
-import type { Subscriber } from './subscriber.ts'
 
 const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', missing: '○' }
 const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'

@@ -1,4 +1,4 @@
-import type { SandboxParcel } from '../sandbox/handle.ts'
+import type { SandboxParcel } from '../sandbox/control-api.ts'
 import type { PushCounts, ReplicaNews } from './shop.ts'
 
 /**

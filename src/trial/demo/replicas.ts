@@ -4,8 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Config } from '../../core/config/config.ts'
 import { DEMO_CONFIG } from '../../package-files.ts'
 import { startPostgres } from './postgres/throwaway-server.ts'
-import type { DemoRelays } from './replica.ts'
-import { startReplica } from './replica-process.ts'
+import { type DemoRelays, startReplica } from './replica-process.ts'
 
 export interface ReplicasOptions {
   /** The folder in which the replicas' config files are written. */

@@ -1,10 +1,9 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Faults } from './faults.ts'
+import type { Faults } from './options.ts'
 import { drawFor, randomFor, shuffled } from './random.ts'
-import { signatureOf } from './wire.ts'
-import type { PushEvent } from './world.ts'
+import { type PushEvent, signatureOf } from './world.ts'
 
 export interface PushAttempt {
   readonly url: string

@@ -1,5 +1,4 @@
-import { eachHardCase, type HardCase } from './hard-cases.ts'
-import type { ParcelPlan, Scan } from './parcel-plan.ts'
+import { eachHardCase, type HardCase, type ParcelPlan, type Scan } from './parcel-plan.ts'
 import type { PushAttempt, PushRecord } from './pusher.ts'
 import { shownWords } from './vocabulary.ts'
 

@@ -1,4 +1,4 @@
-import type { Faults } from '../../../src/trial/sandbox/faults.ts'
+import type { Faults } from '../../../src/trial/sandbox/options.ts'
 import { HOUR_MS } from '../../support/runner/constants.ts'
 
 export type Action =

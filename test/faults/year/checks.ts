@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Sandbox } from '../../../src/trial/sandbox/handle.ts'
+import type { Sandbox } from '../../../src/trial/sandbox/control-api.ts'
 import { DAY_MS } from '../../support/runner/constants.ts'
 import { textsOfTables } from '../../support/store/all-rows.ts'
 import { keyOf, knownAs, madeScans, plantedIn, type YearParcel } from './parcels.ts'

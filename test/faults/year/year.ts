@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { noFaults } from '../../../src/trial/sandbox/faults.ts'
+import { noFaults } from '../../../src/trial/sandbox/options.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
 import { actionsOf, type Lengths, troubleOf } from './calendar.ts'
 import { checkAnswers, checkErased, checkHistories, until } from './checks.ts'

@@ -1,5 +1,5 @@
 import { expect, vi } from 'vitest'
-import type { SandboxParcel } from '../../../src/trial/sandbox/handle.ts'
+import type { SandboxParcel } from '../../../src/trial/sandbox/control-api.ts'
 import { ask } from './relay.ts'
 
 export type Language = 'en' | 'sv'

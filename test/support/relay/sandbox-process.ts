@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import type { SandboxParcel } from '../../../src/trial/sandbox/handle.ts'
+import type { SandboxParcel } from '../../../src/trial/sandbox/control-api.ts'
 import type { SandboxStats, Tally } from '../../../src/trial/sandbox/stats.ts'
 import { shipped } from '../runner/shipped.ts'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'

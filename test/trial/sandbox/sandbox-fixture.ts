@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../../src/trial/sandbox/handle.ts'
+import type { Sandbox } from '../../../src/trial/sandbox/control-api.ts'
 import type { SandboxOptions } from '../../../src/trial/sandbox/options.ts'
 import { startSandbox } from '../../../src/trial/sandbox/sandbox.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Sandbox, SandboxParcel } from '../../../src/trial/sandbox/handle.ts'
-import { hardCases } from '../../../src/trial/sandbox/hard-cases.ts'
+import type { Sandbox, SandboxParcel } from '../../../src/trial/sandbox/control-api.ts'
+import { hardCases } from '../../../src/trial/sandbox/parcel-plan.ts'
 import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
 import { byForm } from '../../support/runner/long-form.ts'
 import { anchorMs, entriesOf, parsed, stillSandbox } from './sandbox-fixture.ts'
