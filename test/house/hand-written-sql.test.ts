@@ -8,11 +8,10 @@ const HANDED = /\.(?:prepare|exec|query|pragma|execute|executeQuery)(?:<[^(]*>)?
 
 /** Why SQL that is no `statement()` may read whole tables, or cannot. `bounded`: it names only tables that stay small, which this test checks. */
 const FILES: Readonly<Record<string, string>> = {
-  'upkeep/backups/backups-without.ts': 'an order to erase: it reads backups, on a thread of its own',
+  'upkeep/backups/comparing-thread.ts': 'an order to erase: it reads backups, on a thread of its own',
   'upkeep/restore/inspect-stores.ts': 'commands: restore and check',
   'upkeep/backups/make-backup.ts': 'a job: it reads the copy',
-  'upkeep/backups/manifest.ts': 'a job: it reads the copy',
-  'upkeep/backups/numbers.ts': 'a command: restore',
+  'upkeep/backups/backup-folder.ts': 'a job: it reads the copy',
   'upkeep/restore/restore-backup.ts': 'a command: restore',
   'upkeep/restore/swap-store.ts': 'a command: restore',
   'core/store/sqlite/checkpoint-thread.ts': 'bounded',
@@ -21,7 +20,6 @@ const FILES: Readonly<Record<string, string>> = {
   'core/store/sqlite/lock.ts': 'bounded',
   'core/store/sqlite/migrate.ts': 'a start',
   'upkeep/moving/sqlite-move-mark.ts': 'a job: the move of a store',
-  'upkeep/moving/move-source.ts': 'a job: the move of a store',
   'upkeep/moving/move-target.ts': 'a job: the move of a store',
   'upkeep/moving/sqlite-moves.ts': 'a job: the move of a store',
   'core/store/sqlite/sqlite.ts': 'bounded',

@@ -27,8 +27,7 @@ const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
   'core/store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],
   'core/store/polling/due-polls.ts': ['createLeases', 'createTransactionLeases', 'findAskable', 'findDuePolls'],
   'core/store/polling/schedule-shift.ts': ['shiftSchedule'],
-  'upkeep/erasure/erase-parcels.rows.ts': ['eraseParcels', 'removeUnfinished'],
-  'upkeep/erasure/mentions.rows.ts': ['searchMentions'],
+  'upkeep/erasure/erasure.rows.ts': ['eraseParcels', 'removeUnfinished', 'searchMentions'],
   'upkeep/retention/remove-aged.rows.ts': ['loadRetention', 'removeParcels'],
 }
 
@@ -101,7 +100,7 @@ const isKysely = (target: string) => target === 'kysely' || target.startsWith('k
 const WITH_STORE = ['trial/demo/sole-relay.ts', 'console/cli/serving.ts', 'successor.ts', 'upkeep/restore/run-restore.ts'].concat(
   'upkeep/check/standalone-check.ts',
   'upkeep/erasure/lost-tombstones.ts',
-  'upkeep/moving/undo-move.ts',
+  'upkeep/moving/store-in-use.ts',
 )
 
 const THREADS = [

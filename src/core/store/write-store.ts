@@ -1,6 +1,5 @@
-import { type ErasedParcels, removeUnfinished } from '../../upkeep/erasure/erase-parcels.rows.ts'
+import { type ErasedParcels, removeUnfinished, type SearchedMentions, type SearchRequest, searchMentions } from '../../upkeep/erasure/erasure.rows.ts'
 import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
-import { type SearchedMentions, type SearchRequest, searchMentions } from '../../upkeep/erasure/mentions.rows.ts'
 import { listUnendedJobs } from '../../upkeep/jobs/jobs.rows.ts'
 import type { ParcelCorrection } from '../../upkeep/rebuild/rebuild-parcel.rules.ts'
 import { correctParcels } from '../../upkeep/rebuild/rebuilding.rows.ts'

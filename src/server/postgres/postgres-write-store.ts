@@ -16,7 +16,7 @@ import {
 } from '../../core/store/polling/due-polls.ts'
 import { loadSetting } from '../../core/store/settings.ts'
 import { createWriteVerbs, type WriteParts, type WriteStore, type WriteTx } from '../../core/store/write-store.ts'
-import { eraseParcels, NO_PARCELS } from '../../upkeep/erasure/erase-parcels.rows.ts'
+import { eraseParcels, NO_PARCELS } from '../../upkeep/erasure/erasure.rows.ts'
 import { listUnendedJobs } from '../../upkeep/jobs/jobs.rows.ts'
 import { loadRetention, removeParcels } from '../../upkeep/retention/remove-aged.rows.ts'
 import { createLostCommits, type LostCommits, namesIn, proveHeld, type Timeline, timelineIn } from './admin/lost-commits.ts'

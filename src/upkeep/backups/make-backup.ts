@@ -8,10 +8,23 @@ import { readKeyFile, writeKeyFile } from '../../core/store/sqlite/key-file.ts'
 import { FILE_MODE, syncFolder } from '../../core/store/sqlite/whole-file.ts'
 import { isThere, onFile } from '../../regular-file.ts'
 import { type BackupProgress, refuseUnmounted } from './backup.rules.ts'
-import { fileOf, keyFileOf, openFolder, partOf, placeOf, removeOutlived, removeParts } from './backup-folder.ts'
+import {
+  digestFile,
+  fileOf,
+  keyFileOf,
+  lastSequenceIn,
+  openFolder,
+  partOf,
+  placeOf,
+  proveTable,
+  relayIdIn,
+  removeOutlived,
+  removeParts,
+  storedTables,
+  writeManifest,
+} from './backup-folder.ts'
 import type { BackupOrder, PlacedBackup } from './backup-ports.rows.ts'
 import { removeCopy } from './copy-store.ts'
-import { digestFile, lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } from './manifest.ts'
 
 const CHUNK_BYTES = 4 * 1024 * 1024
 

@@ -7,13 +7,10 @@ import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import { languagesOf } from '../../core/wiring/carrier.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { REPLICA } from '../../server/replicas/replicas.ts'
-import { carrierProbe, loginSettingOf } from './carrier-probe.ts'
 import { failed, ok } from './check.rules.ts'
-import { configProbes } from './config-probes.ts'
-import { endpointProbes } from './endpoint-probes.ts'
+import { backupProbe, configProbes, diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './local-probes.ts'
 import { type Check, createCheck, type Probe } from './manage-check.ts'
-import { pushProbe } from './push-probe.ts'
-import { backupProbe, diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
+import { carrierProbe, endpointProbes, loginSettingOf, pushProbe } from './outbound-probes.ts'
 
 type StoreParts = Pick<Relay, 'path' | 'reads' | 'clock' | 'disk' | 'atRest' | 'endpointKeys' | 'backups' | 'settings'>
 type Parts = StoreParts & Pick<Relay, 'carrier'> & Pick<Capabilities, 'delivery'> & { readonly reporting: Reporting }

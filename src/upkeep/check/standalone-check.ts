@@ -27,13 +27,11 @@ import { backupFolder } from '../backups/hosted-backup-folder.ts'
 import { readStorageState } from '../erasure/clean-storage.ts'
 import { explainLostTombstones, TOMBSTONE_SEAL } from '../erasure/tombstone-key.ts'
 import { knownBackups, knownTombstones } from '../restore/inspect-stores.ts'
-import { carrierProbe, loginSettingOf } from './carrier-probe.ts'
 import { type CheckLine, failed, judgeErasure, ok, skipped, type Verdict, warning } from './check.rules.ts'
-import { configProbes } from './config-probes.ts'
-import { type EndpointConnections, type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
+import { backupProbe, configProbes, diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './local-probes.ts'
 import { createCheck, type Probe } from './manage-check.ts'
+import { carrierProbe, type EndpointConnections, type EndpointToTry, endpointProbes, loginSettingOf } from './outbound-probes.ts'
 import { answeredBefore } from './running-check.ts'
-import { backupProbe, diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 /**
  * Checks a deployment when no relay can be asked. It opens the store only to read it. `isRunning`: a relay runs but could not be asked, so

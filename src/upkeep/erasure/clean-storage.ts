@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { counted } from '../../core/domain/amounts.ts'
 import type { ErasedWords } from '../../core/store/engine.ts'
@@ -5,7 +6,6 @@ import { tombstoneFileOf } from '../../core/store/sqlite/tombstone-file.ts'
 import { isThere } from '../../regular-file.ts'
 import { storesLeftBeside } from '../moving/sqlite-move-mark.ts'
 import type { StorageState } from './erasure.rules.ts'
-import type { FileSearch } from './search-file.ts'
 
 /**
  * The `user_version` of a file says whether the file may still hold erased data. `unsearched`: something was erased since the last search; a
@@ -236,4 +236,50 @@ function leftoversState(count: number | null): StorageState {
 function unsearchedBecause(error: unknown): StorageState {
   const reason = error instanceof Error ? error.message : String(error)
   return pending(`The file of the store could not be searched for what was erased: ${reason}. Erase the same again to search it.`)
+}
+
+/** The thread's `workerData`. */
+export interface SearchData {
+  /** A file descriptor of the database. */
+  readonly file: number
+  readonly identifiers: readonly string[]
+  readonly texts: readonly string[]
+}
+
+export interface SearchResult {
+  readonly leftovers: number
+}
+
+interface FileSearch {
+  /** Counts the occurrences of erased words in unused parts of the file. Rejects if the file cannot be read. */
+  search(words: ErasedWords): Promise<number>
+  /** Ends the search that is under way, which then rejects. */
+  close(): Promise<void>
+}
+
+/** Searches the file of a store on a thread of low priority, which lives as long as the search. `open`: see `keepOpen`. */
+export function createFileSearch(open: () => number | null): FileSearch {
+  let thread: Worker | null = null
+  return {
+    search: ({ identifiers, texts }) =>
+      new Promise((resolve, reject) => {
+        const file = open()
+        if (file === null) throw new Error('it could not be opened')
+        // Uses this file's own extension: `.ts` in development, `.js` when compiled.
+        const worker = new Worker(new URL(`./search-thread${import.meta.url.slice(-3)}`, import.meta.url), {
+          name: 'search',
+          workerData: { file, identifiers: [...identifiers], texts: [...texts] } satisfies SearchData,
+          resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 128 },
+        })
+        thread = worker
+        worker.on('message', ({ leftovers }: SearchResult) => resolve(leftovers))
+        worker.on('error', reject)
+        worker.on('exit', () => {
+          thread = null
+          reject(new Error('the search was ended'))
+        })
+        worker.unref()
+      }),
+    close: async () => void (await thread?.terminate()),
+  }
 }

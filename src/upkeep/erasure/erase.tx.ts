@@ -8,7 +8,7 @@ import { hasTombstones, listIdentifiers } from '../../core/store/history/tombsto
 import { saveSetting } from '../../core/store/settings.ts'
 import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'
 import { lastRestoreIn } from '../restore/restores.tx.ts'
-import { addUnfinished, type ErasedParcels, listUnfinished } from './erase-parcels.rows.ts'
+import { addUnfinished, type ErasedParcels, listUnfinished } from './erasure.rows.ts'
 import { ERASURE_LINEAGE, type ErasedIdentifier, MARKS_MAX, UNCLEAR } from './erasure.rules.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 

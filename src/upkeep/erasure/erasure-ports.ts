@@ -1,8 +1,7 @@
 import type { Audited } from '../../core/domain/admin/operator-action.ts'
 import type { ErasureRules } from '../../core/domain/history/erased.ts'
-import type { ErasedParcels } from './erase-parcels.rows.ts'
-import type { StorageState } from './erasure.rules.ts'
-import type { SearchedMentions, SearchedPage } from './mentions.rows.ts'
+import type { ErasedParcels, SearchedMentions, SearchedPage } from './erasure.rows.ts'
+import { type ErasedCounts, FIRST_MENTION, isOfPushes, type MentionPlace, type StorageState } from './erasure.rules.ts'
 
 /** The part of `WriteSide` that erases parcels. Times are epoch milliseconds. */
 export interface ErasureWrites {
@@ -52,4 +51,40 @@ export interface ErasureWrites {
    * not be asked about the identifier.
    */
   erasedAtMs(request: { readonly identifier: string; readonly nowMs: number }): Promise<number | null>
+}
+
+/** How many records one transaction searches. */
+const SEARCHED = 200
+
+export interface SearchedRecords {
+  readonly counts: Pick<ErasedCounts, 'pushes' | 'mentions'>
+  readonly unreadable: number
+  readonly found: ReadonlySet<string>
+}
+
+/** Searches all records that are not parcels but may name one, in transactions of limited size. `onlyPushes`: only the pushes without a parcel. */
+export async function searchRecords(
+  look: (page: SearchedPage) => Promise<SearchedMentions>,
+  { onlyPushes = false } = {},
+): Promise<SearchedRecords> {
+  let [pushes, mentions, unreadable] = [0, 0, 0]
+  const found = new Set<string>()
+  for (let place: MentionPlace | null = FIRST_MENTION; place !== null && (!onlyPushes || isOfPushes(place.source)); ) {
+    const searched = await look({ place, limit: SEARCHED })
+    pushes += searched.pushes
+    mentions += searched.mentions
+    unreadable += searched.unreadable
+    for (const value of searched.found) found.add(value)
+    place = searched.next
+  }
+  return { counts: { pushes, mentions }, unreadable, found }
+}
+
+/** Ends the erasures that a kill has interrupted after their parcels were gone. Returns how many identifiers they had. */
+export async function finishErasures(write: Pick<ErasureWrites, 'unfinishedErasures' | 'searchMentions' | 'endErasures'>): Promise<number> {
+  const identifiers = await write.unfinishedErasures()
+  if (identifiers.length === 0) return 0
+  const { unreadable } = await searchRecords((page) => write.searchMentions({ ...page, identifiers, dryRun: false }))
+  await write.endErasures({ identifiers, isLate: true, unreadable })
+  return identifiers.length
 }

@@ -5,7 +5,7 @@ import { AppError } from '../../core/domain/errors.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import type { WatchListError } from '../../core/flow/admin/parcels/parcel-commands.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
-import type { ErasedParcels } from './erase-parcels.rows.ts'
+import type { ErasedParcels } from './erasure.rows.ts'
 import {
   addErased,
   type ErasedCounts,
@@ -16,7 +16,7 @@ import {
   type StorageState,
   TRACED_MAX,
 } from './erasure.rules.ts'
-import { type SearchedRecords, searchRecords } from './search-records.ts'
+import { type SearchedRecords, searchRecords } from './erasure-ports.ts'
 import type { TombstoneKeyKeeper } from './tombstone-key.ts'
 
 export interface ManageErasuresPorts

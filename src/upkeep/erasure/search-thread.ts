@@ -2,8 +2,8 @@ import { fstatSync, readlinkSync, readSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
+import type { SearchData, SearchResult } from './clean-storage.ts'
 import { createWordSearch, type Page, type Part, type SoughtWord, unusedParts, usedParts } from './page-search.ts'
-import type { SearchData, SearchResult } from './search-file.ts'
 
 /** How much is read at a time: a multiple of every page size. */
 const STRETCH_BYTES = 1024 * 1024

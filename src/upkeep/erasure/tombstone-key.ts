@@ -1,8 +1,7 @@
 import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../core/domain/errors.ts'
 import type { Vault } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
-import type { ErasureWrites } from './erasure-ports.ts'
-import { finishErasures, searchRecords } from './search-records.ts'
+import { type ErasureWrites, finishErasures, searchRecords } from './erasure-ports.ts'
 
 export interface TombstoneKeyPorts
   extends Part<'clock', 'now'>,

@@ -42,7 +42,7 @@ export function moveStoreCommand(): Command {
 async function undo({ config }: MoveOptions): Promise<void> {
   const settings = await readStoreSettings(config)
   if (settings === null) return
-  const { undoMove } = await import('./undo-move.ts')
+  const { undoMove } = await import('./store-in-use.ts')
   const undone = await asOwnerOfStore(settings, () => undoMove(settings))
   if (undone.kind === 'not_moved') return fail(`the store that ${config} names was not moved`)
   const { store } = undone

@@ -3,20 +3,25 @@ import { followLinks, openingFailure, refuseIrregularFiles } from '../../core/st
 import { StoreInUse } from '../../core/store/sqlite/lock.ts'
 import { openOwn } from '../../core/store/sqlite/sqlite.ts'
 import { isThere } from '../../regular-file.ts'
+import { dropMark, noteLeftStore, readMark, writeMark } from './sqlite-move-mark.ts'
+import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from './store-move.rules.ts'
 import {
   columnsOf,
   keyOf,
   MOVED_TABLES,
   type MovedTable,
+  type MoveSide,
+  type MoveTarget,
   movedTable,
   NOT_MOVED_BY_ENGINE,
+  refuseMoved,
+  refuseShared,
+  refuseTaken,
   SETTING_OF_CARRIER,
   SETTING_OF_SEQUENCE,
+  type StoredTables,
   uniqueAmong,
-} from './moved-tables.rows.ts'
-import { dropMark, noteLeftStore, readMark, writeMark } from './sqlite-move-mark.ts'
-import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from './store-move.rules.ts'
-import { type MoveSide, type MoveTarget, refuseMoved, refuseShared, refuseTaken, type StoredTables } from './store-moves.rows.ts'
+} from './store-moves.rows.ts'
 
 /** A checkpoint starts when the WAL has this many pages, some megabytes. */
 const CHECKPOINT_PAGES = 4000

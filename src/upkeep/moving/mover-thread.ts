@@ -3,7 +3,7 @@ import { movesOf } from '../../assembly/storage/store-address.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { serveVerbs } from '../../core/runtime/threads/thread.ts'
 import { createStoreMove, type StoreMove } from './move-store.ts'
-import type { MoverData, MoverVerbs } from './mover.ts'
+import type { MoverData, MoverVerbs } from './open-moves.ts'
 import type { MoveSource, MoveTarget } from './store-moves.rows.ts'
 
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */

@@ -3,9 +3,19 @@ import { basename, dirname, join } from 'node:path'
 import type Database from 'better-sqlite3'
 import { isThere } from '../../regular-file.ts'
 import { copyFiles } from '../backups/copy-store.ts'
-import { keyOf, MOVED_TABLES, type MovedTable } from './moved-tables.rows.ts'
 import { addLeftStore, type LeftStore, parseLeftStores } from './store-move.rules.ts'
-import { decodeMark, encodeMark, LEFT_STORES, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from './store-moves.rows.ts'
+import {
+  decodeMark,
+  encodeMark,
+  keyOf,
+  LEFT_STORES,
+  MARK_COLUMNS,
+  MARK_TABLE,
+  type MarkRow,
+  MOVED_TABLES,
+  type MovedTable,
+  type MoveMark,
+} from './store-moves.rows.ts'
 
 /** Null: the store has no mark. */
 export function readMark(db: Database.Database): MoveMark | null {

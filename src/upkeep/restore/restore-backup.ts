@@ -1,5 +1,5 @@
 import { closeSync, constants, copyFileSync, fchmodSync, fsyncSync, openSync, realpathSync, renameSync } from 'node:fs'
-import { dirname, join, parse } from 'node:path'
+import { basename, dirname, join, parse } from 'node:path'
 import Database from 'better-sqlite3'
 import type { OperatorAction } from '../../core/domain/admin/operator-action.ts'
 import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../core/domain/admin/restore.ts'
@@ -13,12 +13,19 @@ import { readGivenTombstones, readTombstoneFile, tombstoneFileOf, writeTombstone
 import { FILE_MODE } from '../../core/store/sqlite/whole-file.ts'
 import { isThere, naming, onFile } from '../../regular-file.ts'
 import type { BackupManifest } from '../backups/backup.rules.ts'
-import { MANIFEST_TABLE } from '../backups/manifest.ts'
-import { type GivenNumbers, highest, numbersIn, setNumbers } from '../backups/numbers.ts'
-import { SETTING_OF_CARRIER } from '../moving/moved-tables.rows.ts'
+import { MANIFEST_TABLE } from '../backups/backup-folder.ts'
 import { dropMark, dropMoveParts, readMark } from '../moving/sqlite-move-mark.ts'
-import { inspectBackup, inspectOld, type OldStore, type SealedEndpoint } from './inspect-stores.ts'
-import { createLacks, erasuresUnknown, type Lacks, numbersUnknown, tombstonesOfOther } from './restore-lacks.ts'
+import { SETTING_OF_CARRIER } from '../moving/store-moves.rows.ts'
+import {
+  type GivenNumbers,
+  highest,
+  inspectBackup,
+  inspectOld,
+  numbersIn,
+  type OldStore,
+  type SealedEndpoint,
+  setNumbers,
+} from './inspect-stores.ts'
 import { DROP_TOKEN_KEYS, DROP_UNTOLD, RESTORES } from './restores.rows.ts'
 import { asideEnding, finishSwap, foldLog, type PutAside, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
 
@@ -330,4 +337,50 @@ function keepTombstones(path: string, { tombstones }: KeptTombstones, sealedKey:
   const place = tombstoneFileOf(path)
   if (sealedKey !== null && tombstones.length > 0) writeTombstoneFile(place, { sealedKey, tombstones })
   else if (isThere(place)) renameSync(place, tombstoneFileOf(aside))
+}
+
+/** Collects everything that an operator must still provide, so that one error names all of it. A restore is usually urgent. */
+interface Lacks {
+  note(lack: string): void
+  /** If something is lacking already, adds the message of an error. Otherwise throws the error as it is. */
+  noteError(error: unknown): void
+  isEmpty(): boolean
+  refusal(): Error
+}
+
+function createLacks(): Lacks {
+  const lacks: string[] = []
+  return {
+    note: (lack) => void lacks.push(lack),
+    noteError(error) {
+      if (lacks.length === 0 || !(error instanceof Error)) throw error
+      lacks.push(error.message)
+    },
+    isEmpty: () => lacks.length === 0,
+    refusal: () => new Error(`${lacks.join('\n')}${lacks.at(-1)?.includes(UNCHANGED) === true ? '' : ` ${UNCHANGED}`}`),
+  }
+}
+
+const UNCHANGED = 'Nothing was changed.'
+
+function numbersUnknown(store: string, isOther: boolean): string {
+  return (
+    `${store} ${isOther ? 'is of another relay than the backup' : 'is gone or cannot be read'}, so nobody knows which numbers ${isOther ? 'the relay of the backup' : 'it'} has given. Name the highest sequence that any reader or endpoint has seen ` +
+    '(`relay-sequence`, `webhook-id`, or the `after` of a reader of the feed): --last N. Somewhat too high does no harm.'
+  )
+}
+
+/** @param place the file beside the lost store that listed what was erased; it existed only if something was erased */
+function erasuresUnknown(place: string): string {
+  return (
+    'Nobody knows what was erased since the backup, and it would come back. If anything ever was erased, ' +
+    `a file ${basename(place)} lay beside the store of the relay that made the backup: name a copy of it with --tombstones FILE. If nothing was erased, or it may come back: --forget-erasures.`
+  )
+}
+
+function tombstonesOfOther(place: string): string {
+  return (
+    `${place} lies beside the store of another relay than the backup. Move it away; if it is a copy of what the relay of the backup has erased, ` +
+    'name it with --tombstones FILE. What the other relay has erased comes back if the backup holds it: erase that again.'
+  )
 }

@@ -11,7 +11,7 @@ import { createPublicListener } from '../../../src/core/http/server/listener.ts'
 import { createRawBodies } from '../../../src/core/http/server/raw-body.ts'
 import { createAddressOf } from '../../../src/core/http/server/request-headers.ts'
 import { type ServerTimeouts, startServer } from '../../../src/core/http/server/server.ts'
-import type { RefusalSamples } from '../../../src/upkeep/refusals/explain-refusals.ts'
+import type { RefusalSamples } from '../../../src/upkeep/refusals/refused-pushes.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
 export const KEY = 'a-shared-key-of-some-length'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type EndpointToTry, endpointProbes } from '../../../src/upkeep/check/endpoint-probes.ts'
+import { type EndpointToTry, endpointProbes } from '../../../src/upkeep/check/outbound-probes.ts'
 
 const SHOP: EndpointToTry = { name: 'shop', url: 'http://shop/hook', enabled: true, trouble: null, route: () => ({}) }
 const TROUBLE = 'It fails, and has accepted nothing. See: parcel-relay endpoints show shop.'

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import { expect, test } from 'vitest'
 import { isCheckPush } from '../../../src/core/domain/ingest/parse-push.ts'
 import { createVerifier } from '../../../src/core/domain/ingest/signature.ts'
-import { pushProbe } from '../../../src/upkeep/check/push-probe.ts'
+import { pushProbe } from '../../../src/upkeep/check/outbound-probes.ts'
 import { listenInTest } from '../../support/network/listen.ts'
 
 const KEY = 'a-shared-key-of-some-length'

@@ -1,8 +1,7 @@
 import { expect } from 'vitest'
 import type { Engine } from '../../../src/core/store/contract.ts'
-import { MOVED_TABLES } from '../../../src/upkeep/moving/moved-tables.rows.ts'
 import type { StoredRow } from '../../../src/upkeep/moving/store-move.rules.ts'
-import { LEFT_STORES } from '../../../src/upkeep/moving/store-moves.rows.ts'
+import { LEFT_STORES, MOVED_TABLES } from '../../../src/upkeep/moving/store-moves.rows.ts'
 import { contentsOf, moveStore, placeOf, seededPlace } from '../../support/store/moving.ts'
 
 /** Expects that a store with rows in every table arrives complete on another engine, or at another address of the same engine. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
-import { COLUMNS_NOT_MOVED, MOVED_TABLES, NOT_MOVED, NOT_MOVED_BY_ENGINE } from '../../../src/upkeep/moving/moved-tables.rows.ts'
+import { COLUMNS_NOT_MOVED, MOVED_TABLES, NOT_MOVED, NOT_MOVED_BY_ENGINE } from '../../../src/upkeep/moving/store-moves.rows.ts'
 import { engines } from '../../support/store/engines.ts'
 import { placeOf } from '../../support/store/moving.ts'
 import { changeStoredRows, storedRows } from '../../support/store/stored-rows.ts'

@@ -1,4 +1,4 @@
-import type { RefusalSamples } from '../../../upkeep/refusals/explain-refusals.ts'
+import type { RefusalSamples } from '../../../upkeep/refusals/refused-pushes.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Content } from '../../domain/history/content.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
-import type { RefusalSamples } from '../../../upkeep/refusals/explain-refusals.ts'
+import type { RefusalSamples } from '../../../upkeep/refusals/refused-pushes.ts'
 import { AppError } from '../../domain/errors.ts'
 import { admitSignature, type Receive } from '../../flow/ingest/receive.ts'
 import type { Meter } from '../../flow/ports.ts'

@@ -1,5 +1,4 @@
-import { eraseParcels, NO_PARCELS } from '../../../upkeep/erasure/erase-parcels.rows.ts'
-import { searchMentions } from '../../../upkeep/erasure/mentions.rows.ts'
+import { eraseParcels, NO_PARCELS, searchMentions } from '../../../upkeep/erasure/erasure.rows.ts'
 import { removeParcels } from '../../../upkeep/retention/remove-aged.rows.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { erasedEvent, type FeedEntries, type FeedEntriesRequest, type FeedParcel, retiredEvent } from '../../domain/delivery/feed-entry.ts'

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createRefusalSamples } from '../../../upkeep/refusals/explain-refusals.ts'
-import { createRefusedSenders, type RefusedSender } from '../../../upkeep/refusals/refused-pushes.ts'
+import { createRefusalSamples, createRefusedSenders, type RefusedSender } from '../../../upkeep/refusals/refused-pushes.ts'
 import type { Config } from '../../config/config.ts'
 import { type SigningKeys, signingKeysOf } from '../../config/signing-keys.ts'
 import { type CommitStats, commitStatsOf } from '../../domain/history/recording.ts'

@@ -1,16 +1,6 @@
 import { systemCode } from '../../../core/domain/errors.ts'
-import { keyOf, MOVED_TABLES, type MovedTable } from '../../../upkeep/moving/moved-tables.rows.ts'
+import { keyOf, MOVED_TABLES, type MovedTable, decodeMark, encodeMark, LEFT_STORES, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark, type MoveSide } from '../../../upkeep/moving/store-moves.rows.ts'
 import { addLeftStore, type LeftStore, parseLeftStores } from '../../../upkeep/moving/store-move.rules.ts'
-import {
-  decodeMark,
-  encodeMark,
-  LEFT_STORES,
-  MARK_COLUMNS,
-  MARK_TABLE,
-  type MarkRow,
-  type MoveMark,
-  type MoveSide,
-} from '../../../upkeep/moving/store-moves.rows.ts'
 import { BESIDE_WRITERS, locking, type MoveClient } from './postgres-move-client.ts'
 
 const UNDEFINED_TABLE = '42P01'

@@ -6,11 +6,11 @@ import { keepOpen } from '../../../../src/core/store/sqlite/file.ts'
 import {
   type CleanerPorts,
   createCleaner,
+  createFileSearch,
   noteOverwritten,
   overwriteDeleted,
   readStorageState,
 } from '../../../../src/upkeep/erasure/clean-storage.ts'
-import { createFileSearch } from '../../../../src/upkeep/erasure/search-file.ts'
 import { compactStore } from '../../../../src/upkeep/retention/compact.ts'
 import { pushBody } from '../../../support/history/builders.ts'
 import { NOON } from '../../../support/runner/constants.ts'

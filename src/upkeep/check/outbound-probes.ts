@@ -1,10 +1,18 @@
+import { randomUUID } from 'node:crypto'
+import { request as plainRequest } from 'node:http'
+import { request as tlsRequest } from 'node:https'
 import type { CallFailure, RemoteCarrier } from '../../core/carrier/call/carrier-client.ts'
 import { causeIn } from '../../core/carrier/call/carrier-log.ts'
+import type { FailureReason } from '../../core/domain/delivery/delivery.ts'
+import type { Route } from '../../core/domain/delivery/delivery-request.ts'
+import { checkPushBody } from '../../core/domain/ingest/parse-push.ts'
+import { signBody } from '../../core/domain/ingest/signature.ts'
 import { type CarrierState, lacksAnswer, type UnavailableReason } from '../../core/domain/polling/carrier-answer.ts'
 import { carrierRemedy, lastFailureText } from '../../core/domain/polling/carrier-failure-words.ts'
 import { carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
-import { reasonOfCode, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../core/domain/system-reason.ts'
-import { failed, judgeClock, ok, skipped, type Verdict, warning } from './check.rules.ts'
+import { describeFailure, isTlsFault, reasonOfCode, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../core/domain/system-reason.ts'
+import type { Destination, NoConnection } from '../../core/outbound/try-connection.ts'
+import { type CheckLine, failed, judgeClock, ok, skipped, type Verdict, warning } from './check.rules.ts'
 import type { Probe } from './manage-check.ts'
 
 export interface CarrierProbeOptions {
@@ -106,4 +114,113 @@ function describe({ reason, detail }: CallFailure, loginSetting: LoginSetting): 
   const fault = tlsFaultOf(detail)
   if (fault !== null) return failed(`No token was asked for: ${tlsMeaning(fault, 'the carrier')}. ${tlsRemedy(fault, 'upstream.caFile')}`)
   return failed(`${REASONS[reason].replace('LOGIN', loginSetting)} (${reasonOfCode(detail)}).`)
+}
+
+interface PushProbeOptions {
+  /** The address of the public listener, with the port that it really has. */
+  readonly publicUrl: string
+  readonly path: string
+  /** The first of `webhook.sharedKeys`. */
+  readonly key: string
+}
+
+const TIMEOUT_MS = 10_000
+
+/** Makes the probe that sends a signed push to the relay itself. The body says that it is only a check, so the push is counted but not stored. */
+export function pushProbe(options: () => PushProbeOptions): Probe {
+  return { name: 'push', subject: null, look: async () => await push(options()) }
+}
+
+async function push({ publicUrl, path, key }: PushProbeOptions): Promise<Verdict> {
+  const body = checkPushBody(randomUUID())
+  const url = new URL(path, publicUrl)
+  // These addresses stand for all addresses of the machine. Connect to the local one.
+  if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
+  if (url.hostname === '[::]') url.hostname = '[::1]'
+  const status = await post(url, body, signBody(Buffer.from(body), key)).catch((error: unknown) =>
+    failed(`The public listener does not answer this machine (${describeFailure(error)}).`),
+  )
+  if (typeof status !== 'number') return status
+  if (status === 200) return ok('A signed push to this relay is verified and answered with 200.')
+  if (status === 503)
+    return failed(
+      'Pushes are refused now: a signed push to this relay is answered with 503. The lines `store` and `disk`, or the log, say why.',
+    )
+  return failed(`A signed push to this relay is answered with ${status}.`)
+}
+
+function post(url: URL, body: string, signature: string): Promise<number> {
+  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), 'x-service-hmac-sha256': signature }
+  return new Promise((resolve, reject) => {
+    const options = { method: 'POST', headers, timeout: TIMEOUT_MS, agent: false } as const
+    // Do not check the certificate: it names the host that the carrier uses, not the address used here. The push contains nothing secret.
+    const request = url.protocol === 'https:' ? tlsRequest(url, { ...options, rejectUnauthorized: false }) : plainRequest(url, options)
+    request.on('response', (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+    request.on('timeout', () => request.destroy(new Error('timeout')))
+    request.on('error', reject)
+    request.end(body)
+  })
+}
+
+export interface EndpointToTry {
+  readonly name: string
+  readonly url: string
+  readonly enabled: boolean
+  /** What the running relay knows to be wrong with the endpoint, as a sentence; null: nothing is wrong, or no relay was asked. */
+  readonly trouble: string | null
+  /** Returns how to reach the endpoint. If a file cannot be used, throws an error that names the setting. */
+  readonly route: () => Route
+}
+
+/** The endpoints of a relay, and how it connects to them. */
+export interface EndpointConnections {
+  readonly list: () => Promise<readonly EndpointToTry[]>
+  /** Connects to an endpoint. Resolves with the reason if that fails; null: the connection was made. */
+  readonly make: (to: Destination) => Promise<NoConnection | null>
+}
+
+/** The most endpoints that are tried. More would take minutes. */
+const TRIED_MAX = 200
+
+/** Makes the probes that connect to each endpoint, without sending anything. */
+export function endpointProbes(endpoints: readonly EndpointToTry[], connect: EndpointConnections['make']): readonly Probe[] {
+  const probes = endpoints.slice(0, TRIED_MAX).map(
+    (endpoint): Probe => ({
+      name: 'endpoint',
+      subject: endpoint.name,
+      async look() {
+        if (!endpoint.enabled) return endpoint.trouble === null ? skipped('It is disabled.') : warning(endpoint.trouble)
+        const to = { url: endpoint.url, route: endpoint.route() }
+        const verdict = describeConnection(to, await connect(to))
+        if (endpoint.trouble === null) return verdict
+        return { state: verdict.state === 'ok' ? 'warning' : verdict.state, message: `${verdict.message} ${endpoint.trouble}` }
+      },
+    }),
+  )
+  if (endpoints.length <= TRIED_MAX) return probes
+  const rest: CheckLine = {
+    name: 'endpoint',
+    subject: null,
+    ...skipped(`${endpoints.length - TRIED_MAX} more were not tried.`),
+  }
+  return [...probes, { name: 'endpoint', subject: null, look: async () => [rest] }]
+}
+
+const UNREACHED: Partial<Record<FailureReason, string>> = {
+  forbidden: 'The relay may not send to this address: list it in delivery.allowNetworks',
+  dns: 'Its host has no address',
+  connection_refused: 'Nobody listens there',
+  reset: 'It closes the connection',
+  timeout: 'It does not answer',
+  proxy: 'Its proxy cannot be reached',
+}
+
+function describeConnection({ url, route }: Destination, failure: NoConnection | null): Verdict {
+  const { host } = new URL(url)
+  if (failure === null) return ok(route.proxy === undefined ? `${host} takes connections.` : `The proxy to ${host} takes connections.`)
+  if (isTlsFault(failure.reason)) return failed(`${host}: ${tlsMeaning(failure.reason, host)}. ${tlsRemedy(failure.reason, 'caFile')}`)
+  return failed(`${host}: ${UNREACHED[failure.reason] ?? `It cannot be reached: ${reasonOfCode(failure.detail)}`}.`)
 }

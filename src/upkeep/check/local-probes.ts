@@ -1,17 +1,23 @@
 import type { Config } from '../../core/config/config.ts'
+import { readCertificates, readNamedFile } from '../../core/config/named-file.ts'
+import { formatDuration } from '../../core/domain/amounts.ts'
 import type { LostKeys } from '../../core/domain/delivery/endpoint-keys.ts'
 import type { Clock } from '../../core/flow/ports.ts'
 import { behindLinks } from '../../core/store/sqlite/lock.ts'
 import { permissionWarnings } from '../../core/store/sqlite/whole-file.ts'
+import { readTlsPair } from '../../core/wiring/certificates.ts'
 import { namedAhead } from '../backups/backup.rules.ts'
 import type { ManageBackups } from '../backups/manage-backups.ts'
 import { readStorageState } from '../erasure/clean-storage.ts'
 import type { RetentionReport } from '../retention/retention.rules.ts'
 import {
+  type CheckLine,
   failed,
   judgeBackups,
+  judgeCertificate,
   judgeDisk,
   judgeErasure,
+  judgeOpenFiles,
   judgeRetention,
   type MeasuredDisk,
   ok,
@@ -19,8 +25,89 @@ import {
   type Verdict,
   warning,
 } from './check.rules.ts'
-import { keptFor } from './config-probes.ts'
 import type { Probe } from './manage-check.ts'
+
+/** Makes the probes that check the config and the files that it names, for everything that a start would refuse. */
+export function configProbes(config: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {
+  return [
+    { name: 'config', subject: null, look: async () => settingsOf(config) },
+    { name: 'keys', subject: 'webhook.sharedKeys', look: async () => judgeSharedKeys(config) },
+    ...listenersOf(config, clock),
+    ...authoritiesOf(config),
+    ...clientCertificatesOf(config, clock),
+    { name: 'open_files', subject: null, look: async () => judgeOpenFiles(openFilesLimit(), config.limits.connections) },
+  ]
+}
+
+function settingsOf({ conflicts, warnings }: Config): Verdict | readonly CheckLine[] {
+  const line = (verdict: Verdict): CheckLine => ({ name: 'config', subject: null, ...verdict })
+  const lines = [...conflicts.map(failed), ...warnings.map(warning)].map(line)
+  return lines.length > 0 ? lines : ok('It has no mistakes.')
+}
+
+/** Warns if one key has two purposes, because such a key has to be replaced in two places at once. */
+function judgeSharedKeys({ webhook, endpoints, operator }: Config): Verdict {
+  const keys = webhook.sharedKeys.map((key) => key.reveal())
+  if (new Set(keys).size < keys.length) return warning('The same key is listed twice.')
+  const others = endpoints
+    .map(({ name, sharedKey }) => ({ name: `endpoint ${name}`, sharedKey }))
+    .concat(operator === null || operator.sharedKey === null ? [] : [{ name: 'operator', sharedKey: operator.sharedKey }])
+  const same = others.find(({ sharedKey }) => keys.includes(sharedKey.reveal()))
+  if (same !== undefined) return warning(`The carrier and ${same.name} have the same key. Give each its own.`)
+  return ok(keys.length === 1 ? 'One key verifies pushes.' : `${keys.length} keys verify pushes.`)
+}
+
+function listenersOf({ listen }: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {
+  return (['public', 'internal'] as const).flatMap((subject): readonly Probe[] => {
+    const { tls } = listen[subject]
+    if (tls === null) return []
+    return [
+      {
+        name: 'certificate',
+        subject,
+        look: async () => judgeCertificate(readTlsPair(`listen.${subject}.tls`, tls).untilMs, clock.now()),
+      },
+    ]
+  })
+}
+
+function authoritiesOf({ upstream, endpoints }: Config): readonly Probe[] {
+  const named = [{ subject: 'upstream.caFile', file: upstream.caFile }].concat(
+    endpoints.map(({ name, caFile }) => ({ subject: `caFile of endpoint ${name}`, file: caFile })),
+  )
+  return named.flatMap(({ subject, file }): readonly Probe[] => {
+    if (file === null) return []
+    const look = async () => {
+      readCertificates(subject, file)
+      return ok('Its certificates can be read.')
+    }
+    return [{ name: 'certificate', subject, look }]
+  })
+}
+
+function clientCertificatesOf({ endpoints }: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {
+  return endpoints.flatMap(({ name, clientCert }): readonly Probe[] => {
+    if (clientCert === null) return []
+    const subject = `clientCert of endpoint ${name}`
+    return [{ name: 'certificate', subject, look: async () => judgeCertificate(readTlsPair(subject, clientCert).untilMs, clock.now()) }]
+  })
+}
+
+/** Reads how many files this process may open; null: the system is not Linux, and does not tell. */
+export function openFilesLimit(): number | null {
+  try {
+    const [, limit] = /^Max open files\s+(\d+)/m.exec(readNamedFile('limits', '/proc/self/limits').toString()) ?? []
+    return limit === undefined ? null : Number(limit)
+  } catch {
+    return null
+  }
+}
+
+/** Lists in a text how long each kind of data is kept. */
+function keptFor({ retention }: Pick<Config, 'retention'>): string {
+  const kept = Object.entries(retention).map(([name, ms]) => `${name.replace(/Ms$/, '')} ${formatDuration(ms)}`)
+  return kept.join(', ')
+}
 
 /**
  * @param lost keys of endpoints that cannot be decrypted; null: all can be decrypted
