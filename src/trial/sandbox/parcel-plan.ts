@@ -50,7 +50,7 @@ export interface ParcelPlan {
   readonly extra: readonly Member[]
 }
 
-export const hourMs = 3_600_000
+const hourMs = 3_600_000
 
 /** The longest time that the scans of a parcel may take. The simulated clock starts this long before the latest planned scan. */
 export const spanMs = 56 * hourMs
@@ -108,7 +108,7 @@ function trackingNumberOf(seed: number, index: number): string {
 }
 
 /** Makes a tracking id that no other parcel has. */
-export function trackingIdOf(seed: number, index: number, nth: number): string {
+function trackingIdOf(seed: number, index: number, nth: number): string {
   return `37${String(Math.abs(seed) % 1000).padStart(3, '0')}${String(index * 10 + nth).padStart(13, '0')}`
 }
 
@@ -123,7 +123,7 @@ export const uneventful = {
 }
 
 /** Plans a parcel without hard cases. The seed, the index and the start determine the plan. */
-export function plainParcel(seed: number, index: number, startMs: number): ParcelPlan {
+function plainParcel(seed: number, index: number, startMs: number): ParcelPlan {
   const random = randomFor(seed, 'parcel', index)
   const trackingNumber = trackingNumberOf(seed, index)
   return {

@@ -13,7 +13,7 @@ import { isServerAway } from '../../server/postgres/postgres-failure.ts'
 import type { MoveMark, StoreHold } from './store-moves.rows.ts'
 
 /** The most moves to follow from the store in the config to the one in use. */
-export const MOVES_MAX = 100
+const MOVES_MAX = 100
 
 /**
  * Returns the config with the store that is in use. If the store in the config was moved, the result names the new store. So an operator need
@@ -70,7 +70,7 @@ export async function encodeMoveAddress(config: Pick<Config, 'secrets'>, to: Sto
 }
 
 /** Decodes an address that `encodeMoveAddress` has encoded; null: no key in the config can decrypt it. */
-export async function decodeMoveAddress(config: Pick<Config, 'secrets'>, address: string): Promise<StoreAddress | null> {
+async function decodeMoveAddress(config: Pick<Config, 'secrets'>, address: string): Promise<StoreAddress | null> {
   const text = address.startsWith('sqlite:') ? address : await vaultOf(config)?.open(address, PURPOSE)
   return typeof text === 'string' ? readAddress(text) : null
 }
