@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openWriteSide } from '../../src/assembly/write-side.ts'
-import { defaultSettings, type EndpointSettings } from '../../src/core/domain/delivery/endpoint.ts'
+import { defaultSettings, type EndpointSettings } from '../../src/core/domain/delivery/endpoint-state.ts'
 import { parsePush } from '../../src/core/domain/ingest/parse-push.ts'
 import { systemClock } from '../../src/core/runtime/system-clock.ts'
 import type { Engine } from '../../src/core/store/contract.ts'

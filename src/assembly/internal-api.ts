@@ -20,7 +20,7 @@ import { createParcelQueries } from '../core/flow/admin/parcels/parcel-queries.t
 import { createFeedTail, createFollowFeed } from '../core/flow/delivery/feed-tail.ts'
 import { createUpstream } from '../core/flow/polling/upstream.ts'
 import type { ReloadConfig } from '../core/flow/ports.ts'
-import { createCountFailure, createPerMinute, createVisitorOf } from '../core/http/server/failures.ts'
+import { createCountFailure, createPerMinute, createVisitorOf } from '../core/http/server/authorize.ts'
 import { createAddressOf, createIsFromProxy } from '../core/http/server/request-headers.ts'
 import { nameKey } from '../core/ops/vault.ts'
 import { createFeedSignal, createTickLimit } from '../core/runtime/feed-signal.ts'

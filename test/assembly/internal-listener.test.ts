@@ -5,7 +5,7 @@ import { createInternalListener, type InternalOptions } from '../../src/assembly
 import { AppError, NO_ROOM_TEXT } from '../../src/core/domain/errors.ts'
 import { type App, createAuthenticate, type VerifiedToken } from '../../src/core/flow/admin/tokens/authenticate.ts'
 import { parseQuestion, type Question, type Served } from '../../src/core/flow/history/answer.ts'
-import { createCountFailure, createPerMinute, createVisitorOf } from '../../src/core/http/server/failures.ts'
+import { createCountFailure, createPerMinute, createVisitorOf } from '../../src/core/http/server/authorize.ts'
 import { createAddressOf } from '../../src/core/http/server/request-headers.ts'
 import { createTokens } from '../../src/core/http/server/tokens.ts'
 import { raw, start, systemClock } from '../core/http/harness.ts'

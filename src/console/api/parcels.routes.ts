@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { z } from 'zod'
-import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../core/domain/admin/watch-list.ts'
+import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../core/domain/admin/parcel-list.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { readCursor, readPrefix, STOPPED_REASONS } from '../../core/flow/admin/parcels/parcel-queries.ts'
 import { type AnswerOf, IDENTIFIER, identifier, location, named, wholeNumber } from '../../core/http/server/answer-schemas.ts'

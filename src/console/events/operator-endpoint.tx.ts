@@ -1,6 +1,5 @@
-import { defaultSettings, noFilters } from '../../core/domain/delivery/endpoint.ts'
 import { newHealth, resetHealth } from '../../core/domain/delivery/endpoint-health.ts'
-import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
+import { defaultSettings, type EndpointState, noFilters } from '../../core/domain/delivery/endpoint-state.ts'
 import { OPERATOR_NAME } from '../../core/domain/delivery/operator-event.ts'
 import type { WriteTx } from '../../core/store/write-store.ts'
 

@@ -1,6 +1,6 @@
 import { isDiskFull } from '../../core/domain/admin/disk-room.ts'
 import { bytesText, counted, spanText } from '../../core/domain/amounts.ts'
-import { typedName } from '../../core/domain/delivery/endpoint.ts'
+import { typedName } from '../../core/domain/delivery/endpoint-state.ts'
 import { type OperatorEvent, WAITED_COUNTED_MAX } from '../../core/domain/delivery/operator-event.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
 import { isObject, member, readJson } from '../../core/domain/json-body.ts'

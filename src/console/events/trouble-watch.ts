@@ -1,7 +1,6 @@
 import type { ClockDoubt, OtherClocks } from '../../core/domain/admin/clock-record.ts'
 import { isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
-import type { CarrierState } from '../../core/domain/polling/carrier-answer.ts'
-import { failureCode } from '../../core/domain/polling/carrier-failure-words.ts'
+import { type CarrierState, failureCode } from '../../core/domain/polling/carrier-answer.ts'
 import type { Relay, Writes } from '../../core/flow/relay.ts'
 import { CERTIFICATE_SUBJECTS, DISK_SUBJECTS, EXPIRING_MS, type TroubleBegun, type TroubleEnded } from '../problems/trouble.ts'
 import type { Unstored } from './unstored.ts'

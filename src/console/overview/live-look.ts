@@ -1,6 +1,6 @@
 import { conditionOf } from '../../core/domain/delivery/endpoint-state.ts'
 import { isObject, member, readJson } from '../../core/domain/json-body.ts'
-import { carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
+import { carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import { pushStanding } from '../../core/domain/polling/push-standing.ts'
 import type { Reads, Relay } from '../../core/flow/relay.ts'
 import { type Glance, problemsOf } from '../problems/verdict.ts'

@@ -1,5 +1,5 @@
 import type { ToldEvent } from '../../core/domain/delivery/operator-event.ts'
-import { failureText } from '../../core/domain/polling/carrier-failure-words.ts'
+import { failureText } from '../../core/domain/polling/carrier-answer.ts'
 import type { Sentence, Word } from '../../core/domain/words.ts'
 import { wordOperatorEvent } from '../events/operator-words.rules.ts'
 import { type Address, html, link, type Markup, markup, type Part } from './html.ts'

@@ -2,10 +2,8 @@ import type { ClockDoubt } from '../../core/domain/admin/clock-record.ts'
 import { type DiskRoom, isDiskFull, LOW_AT } from '../../core/domain/admin/disk-room.ts'
 import { bytesText, counted, spanText } from '../../core/domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../core/domain/delivery/delivery.ts'
-import { typedName } from '../../core/domain/delivery/endpoint.ts'
-import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
-import type { CarrierState } from '../../core/domain/polling/carrier-answer.ts'
-import { carrierRemedy, lastFailureText } from '../../core/domain/polling/carrier-failure-words.ts'
+import { type EndpointState, typedName } from '../../core/domain/delivery/endpoint-state.ts'
+import { type CarrierState, carrierRemedy, lastFailureText } from '../../core/domain/polling/carrier-answer.ts'
 import { agoWord, codeWord, type Sentence, timeWord } from '../../core/domain/words.ts'
 import {
   type Explanation,

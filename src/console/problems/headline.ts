@@ -1,9 +1,14 @@
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { RefusedCause } from '../../core/domain/ingest/refused-pushes.ts'
 import { FAILURES_TO_OPEN } from '../../core/domain/polling/breaker.ts'
-import { type CarrierState, isOfAll, lacksAnswer, type UnavailableReason } from '../../core/domain/polling/carrier-answer.ts'
-import { lastFailureText } from '../../core/domain/polling/carrier-failure-words.ts'
-import { carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
+import {
+  type CarrierState,
+  carrierStanding,
+  isOfAll,
+  lacksAnswer,
+  lastFailureText,
+  type UnavailableReason,
+} from '../../core/domain/polling/carrier-answer.ts'
 import { pushEvidence, pushStanding } from '../../core/domain/polling/push-standing.ts'
 import { plainText } from '../../core/domain/words.ts'
 import { spellText, wholeSpell } from './explain-pushes.ts'

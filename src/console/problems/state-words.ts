@@ -1,4 +1,4 @@
-import { type CarrierStanding, carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
+import { type CarrierStanding, carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import { type PushStanding, pushStanding } from '../../core/domain/polling/push-standing.ts'
 import { areOnlyMisunderstood, type Situation } from './verdict.ts'
 

@@ -1,5 +1,5 @@
 import { isMap, isNode, isScalar, isSeq } from 'yaml'
-import { suggestName } from '../domain/near-name.ts'
+import { suggestName } from '../domain/text.ts'
 import { REDACTED } from './secret.ts'
 import { type Finding, formatPath, isPlainName, keyName, type Path, pairAt, type Source } from './source.ts'
 

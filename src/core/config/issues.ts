@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { suggestName } from '../domain/near-name.ts'
+import { suggestName } from '../domain/text.ts'
 import { type Finding, isPlainName, offsetOf, type Path, type Source } from './source.ts'
 
 export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown, schema: unknown, source: Source): readonly Finding[] {

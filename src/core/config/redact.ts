@@ -1,5 +1,5 @@
 import { formatDuration } from '../domain/amounts.ts'
-import { maskPath } from '../domain/delivery/endpoint.ts'
+import { maskPath } from '../domain/delivery/endpoint-state.ts'
 import type { Settings } from './config.ts'
 import { isSecret, REDACTED } from './secret.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DOCUMENTED_STATUSES } from '../domain/history/observation.ts'
-import { suggestName } from '../domain/near-name.ts'
+import { suggestName } from '../domain/text.ts'
 import { type SchemaContext, secret } from './secret-setting.ts'
 import {
   cron,

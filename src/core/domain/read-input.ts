@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AppError } from './errors.ts'
-import { suggestName } from './near-name.ts'
+import { suggestName } from './text.ts'
 
 /** Where input comes from: a JSON body or query parameters. A query parameter is a string or, if it was repeated, a list of strings. */
 export type InputKind = 'body' | 'query'

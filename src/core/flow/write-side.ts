@@ -21,7 +21,7 @@ import type { BatchReport, Incoming, Reprocessed } from '../domain/history/recor
 import type { DismissedHeld, HeldRange, HeldSelection } from '../domain/ingest/inbox.ts'
 import type { Refusal, StoredRefused } from '../domain/ingest/refused-pushes.ts'
 import type { CadenceFacts, NextPoll } from '../domain/polling/cadence.ts'
-import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../domain/polling/call-budget.ts'
 import type {
   DuePoll,
   LanguageAsked,

@@ -2,7 +2,7 @@ import { createCarrier, type RemoteCarrier } from '../carrier/call/carrier-clien
 import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import type { OtherClocks } from '../domain/admin/clock-record.ts'
-import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../domain/polling/call-budget.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Relay } from './relay.ts'
 

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { callsAllowedNow, mayAskAgain } from '../domain/polling/breaker.ts'
-import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../domain/polling/call-budget.ts'
 import { createFailureLog } from '../flow/log-digest.ts'
 import { createClaimAnswered, createPoller, createPollerPass, createPollsUnderWay, type PollsUnderWay } from '../flow/polling/poller.ts'
 import { startWorker } from '../runtime/worker.ts'

@@ -7,9 +7,14 @@ import type { FailureReason } from '../../core/domain/delivery/delivery.ts'
 import type { Route } from '../../core/domain/delivery/delivery-request.ts'
 import { checkPushBody } from '../../core/domain/ingest/parse-push.ts'
 import { signBody } from '../../core/domain/ingest/signature.ts'
-import { type CarrierState, lacksAnswer, type UnavailableReason } from '../../core/domain/polling/carrier-answer.ts'
-import { carrierRemedy, lastFailureText } from '../../core/domain/polling/carrier-failure-words.ts'
-import { carrierStanding } from '../../core/domain/polling/carrier-standing.ts'
+import {
+  type CarrierState,
+  carrierRemedy,
+  carrierStanding,
+  lacksAnswer,
+  lastFailureText,
+  type UnavailableReason,
+} from '../../core/domain/polling/carrier-answer.ts'
 import { describeFailure, isTlsFault, reasonOfCode, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../core/domain/system-reason.ts'
 import type { Destination, NoConnection } from '../../core/outbound/try-connection.ts'
 import { type CheckLine, failed, judgeClock, ok, skipped, type Verdict, warning } from './check.rules.ts'

@@ -1,5 +1,5 @@
 import type { Actor, OperatorAction } from '../../core/domain/admin/operator-action.ts'
-import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../core/domain/admin/watch-list.ts'
+import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../core/domain/admin/parcel-list.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
-import type { CarrierMemory } from '../../core/domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../core/domain/polling/call-budget.ts'
 import { followLinks, refuseDamage } from '../../core/store/sqlite/file.ts'
 import { holdStore, StoreInUse } from '../../core/store/sqlite/lock.ts'
 import { isThere } from '../../regular-file.ts'

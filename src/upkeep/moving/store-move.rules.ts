@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { CarrierMemory } from '../../core/domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../core/domain/polling/call-budget.ts'
 
 /** A value of a stored row. Numbers are whole numbers. */
 export type Cell = string | number | Uint8Array | null

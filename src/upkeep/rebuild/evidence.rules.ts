@@ -1,5 +1,4 @@
-import { type KeptAnswer, keptAnswer } from '../../core/domain/history/kept-answers.ts'
-import { parseAllAnswer } from '../../core/domain/history/pull-response.ts'
+import { type KeptAnswer, keptAnswer, parseAllAnswer } from '../../core/domain/history/pull-response.ts'
 import { pushDigest } from '../../core/domain/history/recording.ts'
 import { type ListedSighting, listedId, mergeSightings, sightingId, sightingsOf } from '../../core/domain/history/sightings.ts'
 import { parseWebhookEvent } from '../../core/domain/ingest/parse-push.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { digest } from '../../core/domain/digest.ts'
+import { digest } from '../../core/domain/text.ts'
 import type { HistoryChange, HistoryChangeKind } from './compare-histories.rules.ts'
 import type { RebuiltParcel } from './rebuild-parcel.rules.ts'
 

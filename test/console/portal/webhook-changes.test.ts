@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { changesIn } from '../../../src/console/portal/webhooks/webhook-edit.page.ts'
 import { fieldsOfEndpoint, type WebhookFields } from '../../../src/console/portal/webhooks/webhook-form.ts'
-import { type Endpoint, noFilters } from '../../../src/core/domain/delivery/endpoint.ts'
+import { type Endpoint, noFilters } from '../../../src/core/domain/delivery/endpoint-state.ts'
 
 const TILL: Endpoint = {
   id: '1',

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { CarrierMemory } from '../../../src/core/domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../../src/core/domain/polling/call-budget.ts'
 import { certificate } from '../outbound/self-signed.ts'
 import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openRaw, openTls, refusingUrl, until } from './carrier-double.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createBudgetSaver, createOwnBudget, remainingWaitMs } from '../../../src/core/carrier/budget/own-budget.ts'
 import { createCallQueue } from '../../../src/core/carrier/call/call-queue.ts'
-import type { CarrierMemory } from '../../../src/core/domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../../src/core/domain/polling/call-budget.ts'
 import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'
 import { createTimeline } from './timeline.ts'
 

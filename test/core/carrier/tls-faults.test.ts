@@ -5,7 +5,7 @@ import { connect as connectTcp, createServer as createTcpServer } from 'node:net
 import { join } from 'node:path'
 import { afterEach, expect, onTestFinished, test as plainTest } from 'vitest'
 import { wordFailure } from '../../../src/console/problems/failure-words.ts'
-import { carrierRemedy, failureCode, failureText, lastFailureText } from '../../../src/core/domain/polling/carrier-failure-words.ts'
+import { carrierRemedy, failureCode, failureText, lastFailureText } from '../../../src/core/domain/polling/carrier-answer.ts'
 import { type TlsFault, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../../src/core/domain/system-reason.ts'
 import { createReadiness } from '../../../src/core/flow/admin/readiness.ts'
 import { createUpstream } from '../../../src/core/flow/polling/upstream.ts'

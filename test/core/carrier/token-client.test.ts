@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { CarrierMemory } from '../../../src/core/domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../../src/core/domain/polling/call-budget.ts'
 import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openRaw, password, until } from './carrier-double.ts'
 
 afterEach(closeOpened)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nearestName, suggestName } from '../../../src/core/domain/near-name.ts'
+import { nearestName, suggestName } from '../../../src/core/domain/text.ts'
 
 const STATUSES = ['Created', 'Ingested', 'DeliveryStarted', 'DeliverySucceeded']
 

@@ -6,7 +6,7 @@ import { parseWebhookEvent } from '../../../src/core/domain/ingest/parse-push.ts
 import { createVerifier, signBody } from '../../../src/core/domain/ingest/signature.ts'
 import { createReceive } from '../../../src/core/flow/ingest/receive.ts'
 import type { Clock } from '../../../src/core/flow/ports.ts'
-import { createCountFailure, createPerMinute } from '../../../src/core/http/server/failures.ts'
+import { createCountFailure, createPerMinute } from '../../../src/core/http/server/authorize.ts'
 import { createPublicListener } from '../../../src/core/http/server/listener.ts'
 import { createRawBodies } from '../../../src/core/http/server/raw-body.ts'
 import { createAddressOf } from '../../../src/core/http/server/request-headers.ts'

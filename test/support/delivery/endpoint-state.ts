@@ -1,6 +1,5 @@
-import type { Endpoint } from '../../../src/core/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/core/domain/delivery/endpoint-health.ts'
-import type { EndpointState } from '../../../src/core/domain/delivery/endpoint-state.ts'
+import type { Endpoint, EndpointState } from '../../../src/core/domain/delivery/endpoint-state.ts'
 import { endpointSettings } from './stored-endpoint.ts'
 
 /** Returns the state of a healthy endpoint with these settings. The members in `change` replace those of the state. */

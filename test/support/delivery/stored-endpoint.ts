@@ -1,5 +1,5 @@
 import type { ClaimedDelivery, SettledAttempt } from '../../../src/core/domain/delivery/dispatch-round.ts'
-import { defaultSettings, type EndpointSettings } from '../../../src/core/domain/delivery/endpoint.ts'
+import { defaultSettings, type EndpointSettings } from '../../../src/core/domain/delivery/endpoint-state.ts'
 import type { WriteSide } from '../../../src/core/flow/write-side.ts'
 
 export const endpointSettings: EndpointSettings = { ...defaultSettings, name: 'shop', url: 'http://shop.internal/' }

@@ -1,4 +1,4 @@
-import type { EndpointSettings } from '../../../src/core/domain/delivery/endpoint.ts'
+import type { EndpointSettings } from '../../../src/core/domain/delivery/endpoint-state.ts'
 
 /** Something that happened to a parcel. */
 export interface Fact {

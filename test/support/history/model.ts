@@ -1,6 +1,5 @@
 import { deriveEntries, type Entry, orderHistory } from '../../../src/core/domain/history/history.ts'
-import { presentParcel } from '../../../src/core/domain/history/kept-answers.ts'
-import { encodeAll, encodeLatest } from '../../../src/core/domain/history/pull-response.ts'
+import { encodeAll, encodeLatest, presentParcel } from '../../../src/core/domain/history/pull-response.ts'
 import type { KeptSighting } from '../../../src/core/domain/history/sightings.ts'
 import type { Seen } from './observations.ts'
 import { emptyParcel, observe, type ParcelRecord, unite } from './parcel-record.ts'

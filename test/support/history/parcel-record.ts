@@ -1,13 +1,13 @@
 import { deriveEntries, orderHistory } from '../../../src/core/domain/history/history.ts'
+import type { PollObservation, PushObservation } from '../../../src/core/domain/history/observation.ts'
 import {
+  type AnswerSource,
   betterOrderAnswer,
   type KeptAnswer,
   keepAnswers,
   keptAnswer,
   presentParcel,
-} from '../../../src/core/domain/history/kept-answers.ts'
-import type { PollObservation, PushObservation } from '../../../src/core/domain/history/observation.ts'
-import type { AnswerSource } from '../../../src/core/domain/history/pull-response.ts'
+} from '../../../src/core/domain/history/pull-response.ts'
 import { type KeptSighting, listedId, mergeSightings, sightingsOf } from '../../../src/core/domain/history/sightings.ts'
 
 /** Everything known about one parcel, as a value. The store keeps the same in rows, and tests compare the two. */

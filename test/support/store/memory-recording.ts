@@ -2,9 +2,8 @@ import { certainNeeds, firstNeeds } from '../../../src/core/domain/history/batch
 import type { ChangeSet, WriteSet } from '../../../src/core/domain/history/change-set.ts'
 import { decide } from '../../../src/core/domain/history/decide.ts'
 import type { Tombstone } from '../../../src/core/domain/history/erased.ts'
-import { answerId, type KeptAnswer, keepAnswers } from '../../../src/core/domain/history/kept-answers.ts'
 import type { IdentifierState, ParcelState } from '../../../src/core/domain/history/parcel-state.ts'
-import { parseAllAnswer } from '../../../src/core/domain/history/pull-response.ts'
+import { answerId, type KeptAnswer, keepAnswers, parseAllAnswer } from '../../../src/core/domain/history/pull-response.ts'
 import { type Incoming, pushDigest, type RecordBatch, type RecordRules, recordBatch } from '../../../src/core/domain/history/recording.ts'
 import { type KeptSighting, listedId, sightingId, sightingsOf } from '../../../src/core/domain/history/sightings.ts'
 import {

@@ -1,6 +1,6 @@
 import { openWriteSide } from '../../../src/assembly/write-side.ts'
 import type { ClaimedDelivery, SettledAttempt } from '../../../src/core/domain/delivery/dispatch-round.ts'
-import type { EndpointSettings } from '../../../src/core/domain/delivery/endpoint.ts'
+import type { EndpointSettings } from '../../../src/core/domain/delivery/endpoint-state.ts'
 import type { WriteSide } from '../../../src/core/flow/write-side.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { addEndpoint, endpointSettings } from '../delivery/stored-endpoint.ts'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, expect, test } from 'vitest'
-import { carrierRemedy, lastFailureText } from '../../../src/core/domain/polling/carrier-failure-words.ts'
+import { carrierRemedy, lastFailureText } from '../../../src/core/domain/polling/carrier-answer.ts'
 import { carrierProbe } from '../../../src/upkeep/check/outbound-probes.ts'
 import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openTls } from '../../core/carrier/carrier-double.ts'
 import { DAY_MS } from '../../support/runner/constants.ts'

@@ -1,5 +1,4 @@
-import type { FilteredCount, InspectedIdentifier } from '../../../core/domain/admin/parcel-list.ts'
-import { WATCH_LINES_MAX } from '../../../core/domain/admin/watch-list.ts'
+import { type FilteredCount, type InspectedIdentifier, WATCH_LINES_MAX } from '../../../core/domain/admin/parcel-list.ts'
 import { counted, countText } from '../../../core/domain/amounts.ts'
 import { DOCUMENTED_STATUSES } from '../../../core/domain/history/observation.ts'
 import type { ParcelState } from '../../../core/domain/history/parcel-state.ts'

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../core/domain/admin/watch-list.ts'
+import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../core/domain/admin/parcel-list.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import { parseTypedIdentifier } from '../../../core/domain/identifiers.ts'
 import { type ExplainedParcel, readCursor, readPrefix, STOPPED_REASONS } from '../../../core/flow/admin/parcels/parcel-queries.ts'

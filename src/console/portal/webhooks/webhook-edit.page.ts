@@ -1,7 +1,6 @@
 import type { FormerOrder } from '../../../core/domain/admin/operator-action.ts'
-import type { Endpoint } from '../../../core/domain/delivery/endpoint.ts'
 import { EVERY_SETTING } from '../../../core/domain/delivery/endpoint-settings.ts'
-import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
+import type { Endpoint, EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import type { FilterWarning, KeyedEndpoint, ManageEndpoints } from '../../../core/flow/delivery/manage-endpoints.ts'
 import { buttonLink, html, link, type Markup } from '../html.ts'

@@ -1,4 +1,3 @@
-import type { Endpoint } from '../../../core/domain/delivery/endpoint.ts'
 import {
   EVERY_SETTING,
   FILTERS,
@@ -9,6 +8,7 @@ import {
   type Setting,
   type SettingValue,
 } from '../../../core/domain/delivery/endpoint-settings.ts'
+import type { Endpoint } from '../../../core/domain/delivery/endpoint-state.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import { type Form, NO_FORM } from '../form.ts'
 import { type Address, html, link, type Markup, markup } from '../html.ts'

@@ -1,4 +1,5 @@
 import { counted, countText, spanText } from '../../../core/domain/amounts.ts'
+import { describeLimit, type ShownLimit } from '../../../core/domain/delivery/endpoint-health.ts'
 import {
   CONDITIONS,
   conditionOf,
@@ -6,7 +7,6 @@ import {
   type EndpointSearch,
   type EndpointState,
 } from '../../../core/domain/delivery/endpoint-state.ts'
-import { describeLimit, type ShownLimit } from '../../../core/domain/delivery/pace.ts'
 import { firstLine } from '../../../core/domain/text.ts'
 import type { EndpointView, FoundEndpoints } from '../../../core/flow/delivery/endpoint-queries.ts'
 import { answerWord } from '../../problems/failure-words.ts'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../domain/polling/call-budget.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { SharedCarrier } from '../../store/polling/shared-carrier.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'

@@ -1,8 +1,12 @@
 import { systemCode } from '../../domain/errors.ts'
+import { clampRetryAfterMs } from '../../domain/instant.ts'
 import {
   type BudgetLimits,
   type BudgetRow,
+  type CarrierMemory,
+  type CredentialRefusal,
   callsToday,
+  type DayCalls,
   dayOf,
   daysOf,
   listDays,
@@ -10,8 +14,6 @@ import {
   turnDay,
   UNUSED_BUDGET,
 } from '../../domain/polling/call-budget.ts'
-import type { CarrierMemory, CredentialRefusal, DayCalls } from '../../domain/polling/carrier-memory.ts'
-import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import { systemReason } from '../../domain/system-reason.ts'
 import type { Relay } from '../../flow/relay.ts'
 import type { AskingClock } from '../call/carrier-time.ts'

@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { CallSpender } from '../../domain/admin/tally.ts'
+import type { CarrierMemory } from '../../domain/polling/call-budget.ts'
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
-import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Carrier, Vault } from '../../flow/ports.ts'
 import { createPoolFactory } from '../../outbound/connection-use.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../../outbound/deadline.ts'

@@ -1,4 +1,4 @@
-import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../domain/polling/call-budget.ts'
 import type { Clock } from '../../flow/ports.ts'
 
 /** Compares the carrier's clock with ours, by the `Date` of its answers. */

@@ -1,5 +1,5 @@
+import type { CredentialRefusal } from '../../domain/polling/call-budget.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
-import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 
 /** The last refusal. If another replica received it, `atMs` and `by` are null, because replicas do not share them. */
 export type LastRefusal = Required<Pick<CredentialRefusal, 'atMs' | 'by' | 'mark'>>

@@ -1,5 +1,5 @@
+import type { CredentialRefusal } from '../../domain/polling/call-budget.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
-import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { orWhenAborted, type StartTimer } from '../../outbound/deadline.ts'
 import { type CredentialOptions, type Credentials, openCredentials, readPassword } from './credentials.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { AttemptResult, FailureReason } from '../delivery/delivery.ts'
 import type { TimeCursor } from '../delivery/operator-event.ts'
-import { digest } from '../digest.ts'
+import { digest } from '../text.ts'
 
 export const ACTOR_KINDS = ['app', 'person', 'signal', 'relay', 'command'] as const
 

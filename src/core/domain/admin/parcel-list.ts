@@ -1,5 +1,7 @@
 import type { Entry } from '../history/history.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
+import { isSeveral, parseIdentifier, parseTypedIdentifier } from '../identifiers.ts'
+import { isObject, member } from '../json-body.ts'
 
 /** `overdue`: watched parcels whose poll is due. `unknown`: parcels that are not polled any more, because the carrier knows none of their identifiers. */
 export interface StoreCounts {
@@ -62,4 +64,163 @@ export interface InspectedParcel extends ListedParcel {
   readonly entries: readonly Entry[]
   /** The kind of delivery, in the word of the carrier; empty: not known. */
   readonly distributionType: string
+}
+
+/** The format of a list of identifiers: one JSON value per line, or comma-separated columns. */
+export type WatchListFormat = 'ndjson' | 'csv'
+
+/**
+ * A parsed line. `nothing`: the line is empty or names the columns. `bad`: the line has no identifier; `reason` says why, for example "is not
+ * valid JSON". `refused`: the whole list cannot be read; `reason` is a sentence that says why, and what to do.
+ */
+export type WatchLine =
+  | { readonly kind: 'identifier'; readonly identifier: string }
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'bad'; readonly reason: string }
+  | { readonly kind: 'refused'; readonly reason: string }
+
+export const WATCH_LINES_MAX = 100_000
+/** In characters. */
+export const WATCH_LINE_LENGTH_MAX = 4096
+
+const NAMES: readonly string[] = ['identifier', 'trackingnumber', 'trackingid']
+const SEPARATORS = [',', ';', '\t'] as const
+/** How many names of columns a message shows, and how many characters of each. */
+const COLUMNS_SHOWN = 20
+const COLUMN_LENGTH_SHOWN = 40
+const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digits'
+const SEVERAL = 'has more than one identifier: write one a line'
+const NO_DIGIT = 'has no digit, so it is taken for a column header and not watched; give `column` if the list has a header line'
+
+/**
+ * Creates a parser for the lines of one list. Call the parser for each line, in order.
+ *
+ * NDJSON: a line is a string, or an object with `identifier`. CSV: `column` is the name of the column to read, or its number from 1. Without
+ * `column`, the parser reads the column that the first line calls `identifier`, `trackingNumber` or `trackingId`, or the only column. The separator
+ * is a comma, semicolon or tab, whichever occurs most often in the first line.
+ */
+export function createWatchLineReader(format: WatchListFormat, column: string | null = null): (line: string) => WatchLine {
+  if (format === 'ndjson') return (line) => (line.trim() === '' ? { kind: 'nothing' } : readJsonLine(line))
+  let columns: { readonly separator: string; readonly at: number } | null = null
+  return (line) => {
+    if (line.trim() === '') return { kind: 'nothing' }
+    if (columns !== null) return readCell(splitCells(line, columns.separator)?.[columns.at])
+    const separator = separatorOf(line)
+    const cells = splitCells(line, separator)
+    if (cells === null) return { kind: 'refused', reason: 'A quote in the first line is not closed.' }
+    const found = findColumn(cells, column)
+    if (found === null) return { kind: 'refused', reason: describeColumns(cells, column) }
+    columns = { separator, at: found.at }
+    return found.isNamed ? { kind: 'nothing' } : readFirstCell(cells[found.at], column)
+  }
+}
+
+/** Finds the column to read in the first line; null: there is none. `isNamed`: this line names the columns, so it has no data. */
+function findColumn(cells: readonly string[], column: string | null): { readonly at: number; readonly isNamed: boolean } | null {
+  const isWanted = (cell: string): boolean =>
+    column === null ? NAMES.includes(cell.toLowerCase().replace(/[^a-z]/g, '')) : cell.toLowerCase() === column.trim().toLowerCase()
+  const named = cells.findIndex(isWanted)
+  if (named >= 0) return { at: named, isNamed: true }
+  if (column === null) return cells.length === 1 ? { at: 0, isNamed: false } : null
+  const at = /^\d{1,4}$/.test(column) ? Number(column) - 1 : -1
+  return at >= 0 && at < cells.length ? { at, isNamed: false } : null
+}
+
+/** Reads the cell of the first line. A cell without digits is taken for the name of the column, because tracking numbers have digits. */
+function readFirstCell(cell: string | undefined, column: string | null): WatchLine {
+  if (cell === undefined || /\d/.test(cell)) return readCell(cell)
+  return column === null ? { kind: 'bad', reason: NO_DIGIT } : { kind: 'nothing' }
+}
+
+function describeColumns(cells: readonly string[], column: string | null): string {
+  const seen = cells.slice(0, COLUMNS_SHOWN).map((cell) => JSON.stringify(cell.slice(0, COLUMN_LENGTH_SHOWN)))
+  const more = cells.length > COLUMNS_SHOWN ? `, and ${cells.length - COLUMNS_SHOWN} more` : ''
+  const missing = column === null ? 'No column is named identifier, trackingNumber or trackingId' : 'There is no such column'
+  return `${missing}. Give the name or the number of one as \`column\`. The first line has ${seen.join(', ')}${more}.`
+}
+
+function separatorOf(line: string): string {
+  const count = (separator: string): number => splitCells(line, separator)?.length ?? 0
+  return SEPARATORS.reduce((best, one) => (count(one) > count(best) ? one : best))
+}
+
+function readJsonLine(line: string): WatchLine {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return { kind: 'bad', reason: 'is not valid JSON' }
+  }
+  return lineOf(parseIdentifier(isObject(value) ? member(value, 'identifier') : value))
+}
+
+/** Reads the identifier in a cell. Spreadsheets write `="00123"` to preserve the zeros of a number. */
+function readCell(cell: string | undefined): WatchLine {
+  const text = cell?.replace(/^="?|"$/g, '') ?? ''
+  return isSeveral(text) ? { kind: 'bad', reason: SEVERAL } : lineOf(parseTypedIdentifier(text))
+}
+
+function lineOf(identifier: string | null): WatchLine {
+  return identifier === null ? { kind: 'bad', reason: NO_IDENTIFIER } : { kind: 'identifier', identifier }
+}
+
+/** Splits a line into cells (RFC 4180, without line breaks in cells). Null: a quote is not closed. */
+function splitCells(line: string, separator: string): readonly string[] | null {
+  const cells: string[] = []
+  let cell = ''
+  let quoted = false
+  for (let at = 0; at < line.length; at++) {
+    const character = line.charAt(at)
+    if (character === '"' && quoted && line.charAt(at + 1) === '"') {
+      cell += '"'
+      at += 1
+    } else if (character === '"') quoted = !quoted
+    else if (character === separator && !quoted) {
+      cells.push(cell.trim())
+      cell = ''
+    } else cell += character
+  }
+  return quoted ? null : [...cells, cell.trim()]
+}
+
+/** Decodes the text of a list piece by piece. */
+interface ListDecoder {
+  /** Returns the text of a piece. A character that is cut off at its end is returned with the next piece. */
+  write(bytes: Uint8Array): string
+  /** Returns the rest of the text, after the last piece. */
+  end(): string
+}
+
+/**
+ * Creates a decoder for a list. A list that begins with the byte order mark of UTF-16 is decoded as UTF-16 ("Unicode text" of spreadsheets), any
+ * other list as UTF-8. The mark is dropped.
+ */
+export function createListDecoder(): ListDecoder {
+  let decoder: InstanceType<typeof TextDecoder> | null = null
+  let start: Uint8Array = new Uint8Array()
+
+  function begin(): string {
+    decoder = new TextDecoder(encodingOf(start))
+    return decoder.decode(start, { stream: true })
+  }
+
+  return {
+    write(bytes) {
+      if (decoder !== null) return decoder.decode(bytes, { stream: true })
+      const joined = new Uint8Array(start.length + bytes.length)
+      joined.set(start)
+      joined.set(bytes, start.length)
+      start = joined
+      return start.length < 2 ? '' : begin()
+    },
+    end() {
+      const text = decoder === null ? begin() : ''
+      return text + (decoder?.decode() ?? '')
+    },
+  }
+}
+
+function encodingOf([first, second]: Uint8Array): string {
+  if (first === 0xff && second === 0xfe) return 'utf-16le'
+  return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
 }

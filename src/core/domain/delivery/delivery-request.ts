@@ -2,8 +2,8 @@ import { type Entry, languagesOf } from '../history/history.ts'
 import type { Texts } from '../history/observation.ts'
 import { createMac, type Mac } from '../ingest/signature.ts'
 import { formatWebhookTime } from '../instant.ts'
-import type { Endpoint } from './endpoint.ts'
 import { type FixedHeaders, fingerprintKey, standardReadings } from './endpoint-keys.ts'
+import type { Endpoint } from './endpoint-state.ts'
 
 /** The content of a delivery, which is the same at every attempt. */
 export interface DeliveryContent {

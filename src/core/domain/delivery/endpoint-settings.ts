@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { DURATION, formatDuration, parseDuration } from '../amounts.ts'
 import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../history/observation.ts'
 import { readInput } from '../read-input.ts'
-import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
 import {
   FIXED_HEADERS_MAX,
   type FixedHeaders,
@@ -11,6 +10,7 @@ import {
   lowerCaseNames,
   maskedHeaders,
 } from './endpoint-keys.ts'
+import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint-state.ts'
 
 // The table of an endpoint's settings. The config, the API, the portal and the commands follow from it: each only says what it makes of a kind of
 // setting. A setting has the name that it has in the API.

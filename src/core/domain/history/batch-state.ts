@@ -3,10 +3,9 @@ import type { ScanSample } from '../polling/scan-rate.ts'
 import { emptyWriteSet, type WriteSet } from './change-set.ts'
 import type { ErasedName, Tombstone } from './erased.ts'
 import { deriveEntries } from './history.ts'
-import { answerId, type KeptAnswer, keepAnswers } from './kept-answers.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import { countsFromMs, type IdentifierState, type LatestEntry, newParcel, type ParcelJoin, type ParcelState } from './parcel-state.ts'
-import { ENTRIES_MAX } from './pull-response.ts'
+import { answerId, ENTRIES_MAX, type KeptAnswer, keepAnswers } from './pull-response.ts'
 import { type KeptSighting, listedId, mergeSightings, sightingsOf, uniteSightings } from './sightings.ts'
 import {
   type BatchNeeds,

@@ -1,9 +1,9 @@
-import type { Endpoint } from '../delivery/endpoint.ts'
+import type { Endpoint } from '../delivery/endpoint-state.ts'
 import type { CadenceModel } from '../polling/cadence.ts'
 import type { Receiver } from './audience.ts'
 import type { Tombstones } from './erased.ts'
-import type { KeptAnswer } from './kept-answers.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
+import type { KeptAnswer } from './pull-response.ts'
 import type { KeptSighting } from './sightings.ts'
 
 /** An endpoint, with the data that decides whether it is sent an event. */

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { notAhead } from '../instant.ts'
-import { bestPollTimeMs, expectedUnknownEntries } from './best-poll-time.ts'
-import type { PollReason } from './poll-reason.ts'
+import { bestPollTimeMs, expectedUnknownEntries, type PollReason } from './best-poll-time.ts'
 import type { PushHealth } from './push-health.ts'
 import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 

@@ -1,6 +1,7 @@
+import { spanText } from '../amounts.ts'
 import type { PollObservation } from '../history/observation.ts'
-import type { TlsFault } from '../system-reason.ts'
-import type { CredentialRefusal, RefusedBy } from './carrier-memory.ts'
+import { isTlsFault, TLS_FAULTS, type TlsFault, tlsMeaning, tlsRemedy } from '../system-reason.ts'
+import { type CredentialRefusal, describeSpent, type RefusedBy } from './call-budget.ts'
 
 /** `app`: an app waits for the answer. `schedule`: nobody waits. If there are too few calls, apps go first (DOMAIN 6.4). */
 export type CallPriority = 'app' | 'schedule'
@@ -152,4 +153,101 @@ export interface TokenState {
 export interface FlightEnd {
   readonly kind: 'recorded' | 'not_found' | 'unavailable' | 'unusable' | 'failed'
   readonly retryAfterMs: number | null
+}
+
+/** The carrier's state as operators see it, from the gravest state to the least grave. */
+export type CarrierStanding =
+  /** The carrier refuses the credentials, so no question can be asked. */
+  | { readonly kind: 'refused' }
+  /** Calls rest, because the carrier has failed too many times in a row. `reason`: why the last call failed; null: not known. */
+  | { readonly kind: 'failing'; readonly reason: UnavailableReason | null }
+  /** The last call failed, and no call was answered since. */
+  | { readonly kind: 'troubled'; readonly reason: UnavailableReason }
+  | { readonly kind: 'answers' }
+  | { readonly kind: 'unasked' }
+
+/** Returns when scheduled calls may be made again, at the earliest, while calls pause or the credentials are refused; null: calls are made. */
+export function pausedUntilMs(
+  { credentials, refusal, breaker }: Pick<CarrierState, 'credentials' | 'refusal' | 'breaker'>,
+  nowMs: number,
+): number | null {
+  if (credentials === 'refused') return nowMs + (refusal?.retryMs ?? 0)
+  return breaker.state === 'closed' ? null : nowMs + breaker.restMs
+}
+
+/**
+ * Judges the carrier. Refused credentials and failed calls are separate states. For example, a 429 or an outage after an operator has
+ * corrected the password does not mean that the password is refused.
+ */
+export function carrierStanding({ credentials, breaker, lastAnswerAtMs, lastFailure }: CarrierState): CarrierStanding {
+  if (credentials === 'refused') return { kind: 'refused' }
+  if (breaker.state !== 'closed') return { kind: 'failing', reason: lastFailure?.reason ?? null }
+  const isLatest = lastFailure !== null && (lastAnswerAtMs === null || lastFailure.atMs > lastAnswerAtMs)
+  // A failure because of the credentials is over when the token endpoint has accepted them.
+  const isOver = lastFailure?.reason === 'credentials' && credentials !== 'unknown'
+  if (isLatest && !isOver) return { kind: 'troubled', reason: lastFailure.reason }
+  return lastAnswerAtMs === null ? { kind: 'unasked' } : { kind: 'answers' }
+}
+
+const FAILURES: Readonly<Record<UnavailableReason, string>> = {
+  budget: 'our own limits allowed no call',
+  resting: 'the relay rests after failures',
+  credentials: 'it gave no token for our password',
+  timeout: 'no answer in time',
+  network: 'it could not be reached',
+  rate_limited: 'it asked for fewer calls',
+  server_error: 'it failed inside',
+  redirect: 'it redirected, which is not followed',
+  bad_response: 'its answer made no sense',
+  token_bad_response: 'its login answered without a token',
+  rejected: 'it rejected the question',
+}
+
+/** The status to show when the status of the reply is not known. */
+const USUAL_STATUS: ReadonlyMap<string, string> = new Map([
+  ['rate_limited', '429'],
+  ['server_error', '5xx'],
+])
+
+type Cause = Pick<LastFailure, 'reason' | 'tls' | 'status'>
+
+/** Says in a sentence what an operator can do about a carrier that answers no question. `failure`: the last failed call. */
+export function carrierRemedy(failure: Cause | null): string {
+  if (failure?.tls !== undefined) return tlsRemedy(failure.tls, 'upstream.caFile')
+  return failure === null || lacksAnswer(failure.reason) !== 'refusal'
+    ? 'Check whether the carrier reports an outage, and whether DNS, the firewall and the proxy let the relay reach it.'
+    : 'The carrier can be reached, but it takes no question: ask it whether our account and our address may still ask, and compare upstream.baseUrl with its documents.'
+}
+
+/** All codes of `failureCode`. */
+export const FAILURE_CODES: readonly string[] = [...UNAVAILABLE_REASONS, ...TLS_FAULTS]
+
+/** Names a failure for programs: why TLS failed, else the reason. */
+export function failureCode({ reason, tls }: Cause): UnavailableReason | TlsFault {
+  return tls ?? reason
+}
+
+const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))
+
+/** Describes why a call failed, as a part of a sentence. If only another version of the relay knows the code, returns it. `status`: of the reply. */
+export function failureText(code: string, status: number | string | undefined = USUAL_STATUS.get(code)): string {
+  if (isTlsFault(code)) return tlsMeaning(code, 'the carrier')
+  return `${TEXTS.get(code) ?? code.replaceAll('_', ' ')}${status === undefined ? '' : ` (${status})`}`
+}
+
+/** Describes why the last call failed, as a part of a sentence. */
+export function lastFailureText(failure: Cause): string {
+  return failureText(failureCode(failure), failure.status)
+}
+
+/** Says in a sentence why the carrier cannot be asked now, and how an operator can ask it nevertheless; '': not known. `spentUntilMs`: until then the day's calls are used up. */
+export function describeNotAsked(
+  { breaker, lastFailure }: Pick<CarrierState, 'breaker' | 'lastFailure'>,
+  spentUntilMs: number | null,
+): string {
+  if (spentUntilMs !== null) return describeSpent(spentUntilMs)
+  if (breaker.state === 'closed') return lastFailure === null ? '' : `The last call failed: ${lastFailureText(lastFailure)}.`
+  const since = breaker.sinceMs === undefined ? '' : ` since ${new Date(breaker.sinceMs).toISOString()}`
+  const why = lastFailure === null ? '' : ` (${lastFailureText(lastFailure)})`
+  return `It has answered no question${since}${why}, so calls pause for another ${spanText(breaker.restMs)}. parcel-relay check asks it at once, and an answer ends the pause.`
 }

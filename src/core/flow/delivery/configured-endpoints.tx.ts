@@ -1,8 +1,8 @@
-import { isSentDifferently } from '../../domain/delivery/endpoint.ts'
 import { newHealth, tryChanged } from '../../domain/delivery/endpoint-health.ts'
 import {
   type ConfiguredEndpoint,
   type EndpointState,
+  isSentDifferently,
   isToBeRemoved,
   lookAtUnnamed,
   type UnnamedEndpoint,

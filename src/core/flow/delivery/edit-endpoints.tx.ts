@@ -1,5 +1,4 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
-import { changeEndpoint, isSentDifferently } from '../../domain/delivery/endpoint.ts'
 import { newHealth, resetHealth, tryChanged } from '../../domain/delivery/endpoint-health.ts'
 import {
   changeHeaders,
@@ -13,9 +12,11 @@ import {
   sealedTexts,
 } from '../../domain/delivery/endpoint-keys.ts'
 import {
+  changeEndpoint,
   type EndpointChangeRequest,
   type EndpointEdit,
   type EndpointState,
+  isSentDifferently,
   type KeyChange,
   withDisabled,
 } from '../../domain/delivery/endpoint-state.ts'

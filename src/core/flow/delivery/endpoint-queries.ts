@@ -1,10 +1,10 @@
 import type { KeyFingerprints } from '../../domain/delivery/delivery-request.ts'
 import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/dispatch-round.ts'
-import type { DamagedEndpoint } from '../../domain/delivery/endpoint.ts'
-import { probeLooks } from '../../domain/delivery/endpoint-health.ts'
+import { limitOf, probeLooks, type ShownLimit } from '../../domain/delivery/endpoint-health.ts'
 import { keysAt, type SecretOrigin } from '../../domain/delivery/endpoint-keys.ts'
 import {
   conditionOf,
+  type DamagedEndpoint,
   type EndpointBacklog,
   type EndpointCondition,
   type EndpointSearch,
@@ -12,7 +12,6 @@ import {
   NO_BACKLOG,
   searchEndpoints,
 } from '../../domain/delivery/endpoint-state.ts'
-import { limitOf, type ShownLimit } from '../../domain/delivery/pace.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 import type { Part, Reads } from '../relay.ts'

@@ -1,7 +1,6 @@
 import { type ActionName, type Actor, isShownKey, type OperatorAction, shownKey, shownTest } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { encodeTestEvent } from '../../domain/delivery/delivery-request.ts'
-import type { Endpoint, EndpointChange, EndpointFilters } from '../../domain/delivery/endpoint.ts'
 import {
   FIXED_HEADERS_MAX,
   fixedHeaderProblem,
@@ -17,10 +16,17 @@ import {
   parseNewEndpoint,
   type Setting,
 } from '../../domain/delivery/endpoint-settings.ts'
-import type { EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
+import type {
+  Endpoint,
+  EndpointChange,
+  EndpointEdit,
+  EndpointFilters,
+  EndpointState,
+  KeyChange,
+} from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
-import { nearestName } from '../../domain/near-name.ts'
 import { wrongInput } from '../../domain/read-input.ts'
+import { nearestName } from '../../domain/text.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 import type { DeliverySender, Vault } from '../ports.ts'
 import type { Relay, Writes } from '../relay.ts'

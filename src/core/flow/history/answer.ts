@@ -1,9 +1,9 @@
-import { entityTag } from '../../domain/digest.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { encodeAll, encodeLatest } from '../../domain/history/pull-response.ts'
 import { describeBadIdentifier, parseIdentifier } from '../../domain/identifiers.ts'
 import { languagePreference, parseLanguageTag } from '../../domain/languages.ts'
+import { entityTag } from '../../domain/text.ts'
 import type { CachedAnswer } from '../ports.ts'
 
 /** Which of the carrier's two requests an app makes. `latest`: the newest entry. `all`: the whole history. */

@@ -1,5 +1,5 @@
 import { parseStored } from '../../domain/json-body.ts'
-import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../domain/polling/call-budget.ts'
 import { saveSetting } from '../../store/settings.ts'
 import type { Transactions } from '../../store/write-store.ts'
 import type { WriteSide } from '../write-side.ts'

@@ -1,4 +1,4 @@
-import { failureCode } from '../../domain/polling/carrier-failure-words.ts'
+import { failureCode } from '../../domain/polling/carrier-answer.ts'
 import type { Carrier } from '../ports.ts'
 import type { Writes } from '../relay.ts'
 

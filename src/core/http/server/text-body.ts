@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { koaBody } from 'koa-body'
-import { createListDecoder } from '../../domain/admin/watch-list.ts'
+import { createListDecoder } from '../../domain/admin/parcel-list.ts'
 import { AppError } from '../../domain/errors.ts'
 
 /** Makes the middleware that reads a JSON body of at most `bytesMax` bytes. Throws `bad_request` and `body_too_large`. */

@@ -1,5 +1,5 @@
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
-import { digest } from '../../domain/digest.ts'
+import { digest } from '../../domain/text.ts'
 import type { TokenKeyring, Tokens } from '../../flow/admin/tokens/authenticate.ts'
 import type { Clock } from '../../flow/ports.ts'
 

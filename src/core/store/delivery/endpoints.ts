@@ -1,6 +1,5 @@
-import type { DamagedEndpoint, Endpoint } from '../../domain/delivery/endpoint.ts'
 import { type EndpointHealth, newHealth } from '../../domain/delivery/endpoint-health.ts'
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { DamagedEndpoint, Endpoint, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys, isReadableEndpoint } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { COLUMNS } from '../schema.ts'

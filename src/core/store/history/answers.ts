@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import type { KeptAnswer } from '../../domain/history/kept-answers.ts'
-import { answerId, keepAnswers } from '../../domain/history/kept-answers.ts'
+import { answerId, type KeptAnswer, keepAnswers } from '../../domain/history/pull-response.ts'
 import { decodeAnswer, encodeAnswerHead } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'

@@ -7,7 +7,7 @@ import { addMisdirected, type MisdirectedPath, type Refusal } from '../../domain
 import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
 import { type CachedTemplate, createComebacks, createEventTemplateCache, createReceive } from '../../flow/ingest/receive.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
-import { createCountFailure, createPerMinute } from '../../http/server/failures.ts'
+import { createCountFailure, createPerMinute } from '../../http/server/authorize.ts'
 import { createPublicListener } from '../../http/server/listener.ts'
 import { createRawBodies } from '../../http/server/raw-body.ts'
 import { createAddressOf } from '../../http/server/request-headers.ts'

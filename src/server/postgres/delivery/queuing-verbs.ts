@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import type { FeedEntries, FeedEntriesRequest, FeedEntry, FeedParcel } from '../../../core/domain/delivery/feed-entry.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../../core/domain/history/history.ts'
-import { presentParcel } from '../../../core/domain/history/kept-answers.ts'
+import { presentParcel } from '../../../core/domain/history/pull-response.ts'
 import { feedEntriesOf, leaveOutSent, survivorOf } from '../../../core/store/delivery/feed.ts'
 import { loadAnswersOf } from '../../../core/store/history/answers.ts'
 import { loadIdentifiersOf } from '../../../core/store/history/parcels.ts'

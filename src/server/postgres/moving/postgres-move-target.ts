@@ -1,5 +1,5 @@
+import type { CarrierMemory } from '../../../core/domain/polling/call-budget.ts'
 import type { UnavailableReason } from '../../../core/domain/polling/carrier-answer.ts'
-import type { CarrierMemory } from '../../../core/domain/polling/carrier-memory.ts'
 import type { SqlValue } from '../../../core/store/statement.ts'
 import { columnsOf, keyOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong, type MoveSide, type MoveTarget, refuseMoved, refuseShared, refuseTaken, type StoredTables } from '../../../upkeep/moving/store-moves.rows.ts'
 import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from '../../../upkeep/moving/store-move.rules.ts'

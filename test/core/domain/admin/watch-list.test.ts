@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createListDecoder, createWatchLineReader, type WatchLine } from '../../../../src/core/domain/admin/watch-list.ts'
+import { createListDecoder, createWatchLineReader, type WatchLine } from '../../../../src/core/domain/admin/parcel-list.ts'
 
 /** Returns the identifier in each line of a CSV list, or the kind of the line if it has none. */
 function readCsv(text: string, column: string | null = null): readonly string[] {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type EndpointFilters, noFilters, passesFilters, type RelayedEvent } from '../../../../src/core/domain/delivery/endpoint.ts'
+import { type EndpointFilters, noFilters, passesFilters, type RelayedEvent } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 
 const event: RelayedEvent = {
   status: 'TerminalArrived',

@@ -1,13 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import {
+  describeLimit,
   healthAt,
+  type LimitSignal,
   newHealth,
+  type Pace,
+  paceAt,
   pausedUntil,
   probeSoon,
+  slowDown,
   tryChanged,
+  waitOf,
   wakeWaiting,
 } from '../../../../src/core/domain/delivery/endpoint-health.ts'
-import { describeLimit, type LimitSignal, type Pace, paceAt, slowDown, waitOf } from '../../../../src/core/domain/delivery/pace.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 
 const MINUTE = 60_000

@@ -6,7 +6,7 @@ import {
   type KeptAnswer,
   keepAnswers,
   presentParcel,
-} from '../../../../src/core/domain/history/kept-answers.ts'
+} from '../../../../src/core/domain/history/pull-response.ts'
 import { casesOf } from '../../../support/runner/long-form.ts'
 
 /** Answers with few different bodies at many times. `nth` stands for the body: all that is read from the body depends only on `nth`. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { encodeContent } from '../../../../src/core/domain/history/content.ts'
-import { ANSWERS_MAX } from '../../../../src/core/domain/history/kept-answers.ts'
+import { ANSWERS_MAX } from '../../../../src/core/domain/history/pull-response.ts'
 import type { Incoming } from '../../../../src/core/domain/history/recording.ts'
 import type { KeptSighting } from '../../../../src/core/domain/history/sightings.ts'
 import { parsePush } from '../../../../src/core/domain/ingest/parse-push.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeNotAsked } from '../../../../src/core/domain/polling/carrier-failure-words.ts'
+import { describeNotAsked } from '../../../../src/core/domain/polling/carrier-answer.ts'
 import { CARRIER } from '../../../support/network/carrier-state.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { CarrierState } from '../../../../src/core/domain/polling/carrier-answer.ts'
-import { carrierStanding } from '../../../../src/core/domain/polling/carrier-standing.ts'
+import { type CarrierState, carrierStanding } from '../../../../src/core/domain/polling/carrier-answer.ts'
 import { CARRIER } from '../../../support/network/carrier-state.ts'
 
 const standing = (change: Partial<CarrierState>) => carrierStanding({ ...CARRIER, ...change })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { describePoll, describeStop } from '../../../../src/core/domain/polling/best-poll-time.ts'
 import { type CadenceFacts, type CadenceModel, nextPoll } from '../../../../src/core/domain/polling/cadence.ts'
-import { describePoll, describeStop } from '../../../../src/core/domain/polling/poll-reason.ts'
 import { emptyScanRate, learnScanRate } from '../../../../src/core/domain/polling/scan-rate.ts'
 import { cadence } from '../../../support/history/policy.ts'
 import { DAY_MS, HOUR_MS, NOON } from '../../../support/runner/constants.ts'

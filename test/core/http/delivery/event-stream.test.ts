@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { FeedFollower } from '../../../../src/core/flow/delivery/feed-tail.ts'
-import { streamEvents } from '../../../../src/core/http/delivery/event-stream.ts'
+import { streamEvents } from '../../../../src/core/http/delivery/events.routes.ts'
 import { listenInTest } from '../../../support/network/listen.ts'
 
 /** Starts a server that answers every request with a stream of what `next` returns. */

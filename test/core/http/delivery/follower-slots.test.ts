@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createFollowerSlots, type Slot } from '../../../../src/core/http/delivery/event-stream.ts'
+import { createFollowerSlots, type Slot } from '../../../../src/core/http/delivery/events.routes.ts'
 
 const isRevoked = ({ revoked }: Slot) => revoked.aborted
 

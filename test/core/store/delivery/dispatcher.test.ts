@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type AttemptResult, CLAIMS_PER_ATTEMPT } from '../../../../src/core/domain/delivery/delivery.ts'
 import type { ClaimedDelivery, DispatchRound, SettledAttempt } from '../../../../src/core/domain/delivery/dispatch-round.ts'
-import type { EndpointSettings } from '../../../../src/core/domain/delivery/endpoint.ts'
+import type { EndpointSettings } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 import { createDispatcher } from '../../../../src/core/flow/delivery/dispatching/dispatcher.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { addEndpoint, endpointSettings } from '../../../support/delivery/stored-endpoint.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { noFilters } from '../../../../src/core/domain/delivery/endpoint.ts'
+import { noFilters } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { manageDeliveriesAt } from '../../../support/delivery/manage-deliveries-at.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'

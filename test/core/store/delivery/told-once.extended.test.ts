@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { openWriteSide } from '../../../../src/assembly/write-side.ts'
-import { type EndpointSettings, noFilters } from '../../../../src/core/domain/delivery/endpoint.ts'
+import { type EndpointSettings, noFilters } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 import type { RecordRules } from '../../../../src/core/domain/history/recording.ts'
 import type { WriteSide } from '../../../../src/core/flow/write-side.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ANSWERS_MAX } from '../../../../src/core/domain/history/kept-answers.ts'
-import { encodeAll } from '../../../../src/core/domain/history/pull-response.ts'
+import { ANSWERS_MAX, encodeAll } from '../../../../src/core/domain/history/pull-response.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
 import { readBack } from '../../../support/history/builders.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CarrierMemory } from '../../../../src/core/domain/polling/carrier-memory.ts'
+import type { CarrierMemory } from '../../../../src/core/domain/polling/call-budget.ts'
 import { createCarrierMemory } from '../../../../src/core/flow/polling/carrier-memory.tx.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { saveSetting } from '../../../../src/core/store/settings.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../../src/core/domain/delivery/dispatch-round.ts'
-import { noFilters } from '../../../../src/core/domain/delivery/endpoint.ts'
+import { noFilters } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../../support/history/builders.ts'

@@ -1,5 +1,5 @@
 import type { ActionName, Actor, Audited, OperatorAction } from '../../../domain/admin/operator-action.ts'
-import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
+import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/parcel-list.ts'
 import { AppError, lacksRoom, NO_ROOM_TEXT } from '../../../domain/errors.ts'
 import { readIdentifier } from '../../../domain/identifiers.ts'
 import type { DuePoll } from '../../../domain/polling/poll.ts'

@@ -3,11 +3,17 @@ import { AppError, isStoreUnavailable } from '../../../domain/errors.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/observation.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { asTyped, readIdentifier } from '../../../domain/identifiers.ts'
-import { suggestName } from '../../../domain/near-name.ts'
-import { pausedUntilMs } from '../../../domain/polling/carrier-standing.ts'
+import {
+  ASKED_TO_WAIT,
+  describePoll,
+  describeStop,
+  UNKNOWN_ASKED_AGAIN,
+  WAITS_FOR_CARRIER,
+} from '../../../domain/polling/best-poll-time.ts'
+import { pausedUntilMs } from '../../../domain/polling/carrier-answer.ts'
 import { cadenceFactsOf } from '../../../domain/polling/poll.ts'
-import { ASKED_TO_WAIT, describePoll, describeStop, UNKNOWN_ASKED_AGAIN, WAITS_FOR_CARRIER } from '../../../domain/polling/poll-reason.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
+import { suggestName } from '../../../domain/text.ts'
 import type { Carrier } from '../../ports.ts'
 import type { Part, Reads, Relay, Writes } from '../../relay.ts'
 

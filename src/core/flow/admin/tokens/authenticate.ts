@@ -1,6 +1,6 @@
 import { type EndedSession, type TokenKeys, verifyingKeys } from '../../../domain/admin/token-keys.ts'
-import { digest } from '../../../domain/digest.ts'
 import { AppError } from '../../../domain/errors.ts'
+import { digest } from '../../../domain/text.ts'
 import type { Memory } from '../../ports.ts'
 import type { Relay, Writes } from '../../relay.ts'
 

@@ -6,10 +6,8 @@ import type {
   DispatchRoundReport,
   NextDelivery,
 } from '../../../domain/delivery/dispatch-round.ts'
-import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
-import { pausedUntil, probeLooks } from '../../../domain/delivery/endpoint-health.ts'
-import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import { paceAt } from '../../../domain/delivery/pace.ts'
+import { paceAt, pausedUntil, probeLooks } from '../../../domain/delivery/endpoint-health.ts'
+import type { Endpoint, EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { findOvertaken } from '../../../store/delivery/deliveries.ts'
 import { findProbe } from '../../../store/delivery/next-deliveries.ts'
 import type { Session } from '../../../store/engine.ts'

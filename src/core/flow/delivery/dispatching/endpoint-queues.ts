@@ -1,7 +1,7 @@
 import { type AttemptResult, isGone, isLimit } from '../../../domain/delivery/delivery.ts'
 import type { ClaimedDelivery, ClaimRef, DispatchRound, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
+import { paceAt, waitOf } from '../../../domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
-import { paceAt, waitOf } from '../../../domain/delivery/pace.ts'
 import type { Clock } from '../../ports.ts'
 
 interface EndpointQueueOptions {

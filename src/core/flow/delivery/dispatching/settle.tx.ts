@@ -24,11 +24,11 @@ import {
   isProbeDue,
   shouldProbe,
   startProbing,
+  waitOf,
 } from '../../../domain/delivery/endpoint-health.ts'
 import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
 import { type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
 import { type OperatorEvent, tellFailure, WAITED_COUNTED_MAX } from '../../../domain/delivery/operator-event.ts'
-import { waitOf } from '../../../domain/delivery/pace.ts'
 import { addTallies } from '../../../store/admin/tallies.ts'
 import { findGone } from '../../../store/delivery/deliveries.ts'
 import { countWaiting } from '../../../store/delivery/endpoint-backlogs.ts'
