@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { saveOperator } from '../console/events/operator-endpoint.tx.ts'
-import { createTellOperators } from '../console/events/tell-operators.tx.ts'
+import { createTellOperators, saveOperator } from '../console/events/tell-operators.tx.ts'
 import type { Config } from '../core/config/config.ts'
 import { deliveryRules } from '../core/config/delivery-rules.ts'
 import type { ErasureRules } from '../core/domain/history/erased.ts'

@@ -1,6 +1,8 @@
 import { z } from 'zod'
-import { type AnswerOf, named } from '../../core/http/server/answer-schemas.ts'
-import { callRoute } from '../../core/http/server/route-shapes.ts'
+import { tokenRotationSchema } from '../../core/domain/admin/token-keys.ts'
+import { type AnswerOf, instant, named } from '../../core/http/server/answer-schemas.ts'
+import { presentInstant } from '../../core/http/server/present.ts'
+import { callRoute, jsonBody } from '../../core/http/server/route-shapes.ts'
 
 const settings = () => z.array(z.string())
 
@@ -24,5 +26,42 @@ export const RELOAD_ROUTES = [
     answers: { 200: ['The config is reloaded', reloadedSchema] },
     problems: ['not_reloadable'],
     answer: async ({ reloadConfig, replica }, { by }) => [200, { replica, ...(await reloadConfig(by)) }],
+  }),
+]
+
+const resealSchema = () =>
+  z.strictObject({
+    key: z.string().describe('A digest of the at-rest key that encrypts now.'),
+    resealed: z.int().describe('How many secrets were encrypted with another at-rest key before.'),
+    upToDate: z.int().describe('How many secrets were encrypted with this at-rest key already.'),
+    unreadable: z.array(z.string()).describe('Secrets that no at-rest key opens. Replace each of them, or restore the at-rest key.'),
+  })
+
+const rotatedSchema = () =>
+  z.strictObject({ validUntil: instant().nullable().describe('When the last token of the old key expires; null: all have ended.') })
+
+export type ResealAnswer = AnswerOf<typeof resealSchema>
+export type RotatedAnswer = AnswerOf<typeof rotatedSchema>
+
+/** Replaces the relay's own keys: the at-rest keys and the key that signs tokens. */
+export const SECRETS_ROUTES = [
+  callRoute('post', '/relay/secrets/reseal', {
+    summary: 'Encrypt all secrets with the first at-rest key',
+    description:
+      'The store holds secrets, such as the keys of endpoints, only in encrypted form. Afterwards the first entry of `secrets.atRestKeys` is enough, unless something is unreadable. May be repeated.',
+    answers: { 200: ['What was encrypted', resealSchema] },
+    problems: ['not_resealable'],
+    answer: async ({ manageSecrets }, { by }) => [200, await manageSecrets.reseal(by)],
+  }),
+  callRoute('post', '/relay/secrets/rotate-tokens', {
+    summary: 'Replace the key that signs tokens',
+    description:
+      'Tokens that apps have stay valid until they expire. With the body `{ "at": "now" }` they end now. Apps and people must then log in again; other replicas notice it within 10 s.',
+    body: { optional: true, ...jsonBody(() => tokenRotationSchema, {}, 1024) },
+    answers: { 200: ['The key is replaced', rotatedSchema] },
+    answer: async ({ manageSecrets }, { by, body }) => {
+      const { validUntilMs } = await manageSecrets.rotateTokens(body, by)
+      return [200, { validUntil: presentInstant(validUntilMs) }]
+    },
   }),
 ]

@@ -1,6 +1,5 @@
 import { Command } from 'commander'
-import type { ParcelAnswer } from '../api/parcel-answers.ts'
-import type { RefreshedAnswer } from '../api/parcels.routes.ts'
+import type { ParcelAnswer, RefreshedAnswer } from '../api/parcels.routes.ts'
 import {
   type AskRelay,
   asking,

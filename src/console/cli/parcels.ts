@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { counted } from '../../core/domain/amounts.ts'
 import { STOPPED_REASONS } from '../../core/flow/admin/parcels/parcel-queries.ts'
-import type { ListedParcelAnswer } from '../api/parcel-answers.ts'
+import type { ListedParcelAnswer } from '../api/parcels.routes.ts'
 import { asking, type ClientOptions } from './asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, printList } from './asking/lists.ts'
 import { age, plain, table, until } from './terminal.ts'

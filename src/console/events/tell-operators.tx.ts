@@ -1,6 +1,9 @@
 import type { Job } from '../../core/domain/admin/job.ts'
 import type { OperatorAction } from '../../core/domain/admin/operator-action.ts'
-import type { OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
+import { newHealth, resetHealth } from '../../core/domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
+import { defaultSettings, noFilters } from '../../core/domain/delivery/endpoint-state.ts'
+import { OPERATOR_NAME, type OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
 import { notStoredSince } from '../../core/domain/ingest/refused-pushes.ts'
 import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
 import { findTombstones } from '../../core/flow/tombstones.tx.ts'
@@ -123,4 +126,35 @@ async function unlessErased(tx: WriteTx, action: OperatorAction, key: Uint8Array
   const { target } = action
   if (target?.kind !== 'parcel' || key === null || (await lookUpIdentifiers(tx, [target.id])).length > 0) return action
   return (await findTombstones(tx, key, [target.id])).size === 0 ? action : { ...action, target: { ...target, id: ERASED_WORD } }
+}
+
+const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)
+
+/** Creates the endpoint for operator events or sets its URL, as configured. It gets no events about parcels. */
+export async function saveOperator(tx: WriteTx, url: string, nowMs: number): Promise<void> {
+  const known = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
+  const state: EndpointState = {
+    endpoint: {
+      ...defaultSettings,
+      id: known?.endpoint.id ?? '',
+      name: OPERATOR_NAME,
+      url,
+      filters: { ...noFilters, status: [] },
+      scheduleMs: SCHEDULE_MS,
+    },
+    origin: 'operator',
+    disabled: null,
+    health:
+      known === undefined
+        ? newHealth
+        : known.disabled === null || known.disabled === 'unnamed'
+          ? known.health
+          : resetHealth(known.health, nowMs),
+    keys: null,
+    queuedTo: null,
+    firstSequence: 0,
+    beganAtMs: known?.beganAtMs ?? nowMs,
+    backfilled: null,
+  }
+  await tx.saveEndpoint(state)
 }

@@ -1,6 +1,6 @@
 import { type Counts, totalOf } from '../../core/domain/admin/tally.ts'
 import { countText } from '../../core/domain/amounts.ts'
-import type { Traffic, TrafficSeries } from '../overview/traffic.ts'
+import type { Traffic, TrafficSeries } from '../overview/overview.ts'
 import { html, type Markup, type Part } from './html.ts'
 import { table } from './parts.ts'
 import { hourBegun, timeInTable } from './times.ts'

@@ -17,11 +17,9 @@ import { addLive, type LiveStreams } from './live/live-streams.ts'
 import { addLogin } from './login/login.routes.ts'
 import { overviewPage } from './overview/overview.page.ts'
 import { parcelPages } from './parcels/parcel.pages.ts'
-import { presentAsset } from './present-page.ts'
-import { reloadPages } from './reload/reload.page.ts'
-import { createPageTable, createServePage, type PageTable, pageMeant } from './serve-page.ts'
+import { createPageTable, createServePage, type PageTable, pageMeant, presentAsset } from './serve-page.ts'
 import type { SessionSettings, Sessions } from './session.ts'
-import { type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
+import { reloadPages, type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
 import { webhookPages } from './webhooks/webhook.pages.ts'
 
 export interface PortalSettings extends SessionSettings {

@@ -1,4 +1,10 @@
-import { type ErasedParcels, removeUnfinished, type SearchedMentions, type SearchRequest, searchMentions } from '../../upkeep/erasure/erasure.rows.ts'
+import {
+  type ErasedParcels,
+  removeUnfinished,
+  type SearchedMentions,
+  type SearchRequest,
+  searchMentions,
+} from '../../upkeep/erasure/erasure.rows.ts'
 import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
 import { listUnendedJobs } from '../../upkeep/jobs/jobs.rows.ts'
 import type { ParcelCorrection } from '../../upkeep/rebuild/rebuild-parcel.rules.ts'

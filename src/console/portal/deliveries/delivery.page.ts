@@ -24,11 +24,13 @@ import {
   eventName,
   isBehind,
   isOperatorEvent,
+  type ReplayFields,
+  type ReplaySaid,
+  replayPage,
   tookText,
   withRemoved,
   wordOf,
 } from './delivery-list.page.ts'
-import { type ReplayFields, type ReplaySaid, replayPage } from './replay.page.ts'
 
 const LIST_MAX = 100
 /** The page shows these errors next to its form. Other errors get an error page. */

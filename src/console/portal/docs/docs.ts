@@ -7,7 +7,7 @@ import { type AddressTag, createAddresses, html, link, type Markup, markup, type
 import { type ManualView, renderManual } from '../layout.ts'
 import { headline } from '../parts.ts'
 import type { PortalSettings } from '../portal.ts'
-import { present, presentAsset } from '../present-page.ts'
+import { present, presentAsset } from '../serve-page.ts'
 import { type LinkTo, loadMarkdown, MANUAL, type ManualPage, type Markdown, manualPage, PICTURES } from './manual.ts'
 
 export interface DocsOptions {

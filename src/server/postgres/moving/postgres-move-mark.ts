@@ -1,6 +1,18 @@
 import { systemCode } from '../../../core/domain/errors.ts'
-import { keyOf, MOVED_TABLES, type MovedTable, decodeMark, encodeMark, LEFT_STORES, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark, type MoveSide } from '../../../upkeep/moving/store-moves.rows.ts'
 import { addLeftStore, type LeftStore, parseLeftStores } from '../../../upkeep/moving/store-move.rules.ts'
+import {
+  decodeMark,
+  encodeMark,
+  keyOf,
+  LEFT_STORES,
+  MARK_COLUMNS,
+  MARK_TABLE,
+  type MarkRow,
+  MOVED_TABLES,
+  type MovedTable,
+  type MoveMark,
+  type MoveSide,
+} from '../../../upkeep/moving/store-moves.rows.ts'
 import { BESIDE_WRITERS, locking, type MoveClient } from './postgres-move-client.ts'
 
 const UNDEFINED_TABLE = '42P01'

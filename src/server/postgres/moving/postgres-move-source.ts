@@ -1,8 +1,34 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable, createHoldOff, type MoveMark, type MoveSide, type MoveSource, type WritersLock } from '../../../upkeep/moving/store-moves.rows.ts'
 import type { Cell, StoreNumbers } from '../../../upkeep/moving/store-move.rules.ts'
+import {
+  CHANGES_COUNTED,
+  createHoldOff,
+  keyOf,
+  MOVED_TABLES,
+  type MovedTable,
+  type MoveMark,
+  type MoveSide,
+  type MoveSource,
+  movedTable,
+  type WritersLock,
+} from '../../../upkeep/moving/store-moves.rows.ts'
 import { ALONE, BESIDE_WRITERS, ignoreHeld, locking, type MoveClient, openMoveClient, withMoveClient } from './postgres-move-client.ts'
-import { askToPause, changesOf, countReplicas, dropChanges, dropMoveParts, endMove, holdMark, isBeingMoved, isMine, keepChanges, lockMark, REFUSING, refuseWrites, writeMark } from './postgres-move-mark.ts'
+import {
+  askToPause,
+  changesOf,
+  countReplicas,
+  dropChanges,
+  dropMoveParts,
+  endMove,
+  holdMark,
+  isBeingMoved,
+  isMine,
+  keepChanges,
+  lockMark,
+  REFUSING,
+  refuseWrites,
+  writeMark,
+} from './postgres-move-mark.ts'
 import { createStoredTables, readSharedCarrier } from './postgres-move-target.ts'
 
 const REST_MS = 50

@@ -1,14 +1,36 @@
 import type { CarrierMemory } from '../../../core/domain/polling/call-budget.ts'
 import type { UnavailableReason } from '../../../core/domain/polling/carrier-answer.ts'
 import type { SqlValue } from '../../../core/store/statement.ts'
-import { columnsOf, keyOf, MOVED_TABLES, type MovedTable, movedTable, uniqueAmong, type MoveSide, type MoveTarget, refuseMoved, refuseShared, refuseTaken, type StoredTables } from '../../../upkeep/moving/store-moves.rows.ts'
 import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from '../../../upkeep/moving/store-move.rules.ts'
+import {
+  columnsOf,
+  keyOf,
+  MOVED_TABLES,
+  type MovedTable,
+  type MoveSide,
+  type MoveTarget,
+  movedTable,
+  refuseMoved,
+  refuseShared,
+  refuseTaken,
+  type StoredTables,
+  uniqueAmong,
+} from '../../../upkeep/moving/store-moves.rows.ts'
 import { escapeNul } from '../postgres-dialect.ts'
 import { migratePostgres } from '../postgres-migrate.ts'
 import { nameDatabase, openPool, takePoolerParameter } from '../postgres-pool.ts'
 import { refuseUnsafeServer } from '../refuse-unsafe-server.ts'
 import { ANSWER_TIMEOUT_MS, BESIDE_WRITERS, locking, type MoveClient, openMoveClient } from './postgres-move-client.ts'
-import { isBeingSwitched, lockMark, MARK_IS_MINE, noteLeftStore, noteSwitch, readMark, releaseMark, writeMark } from './postgres-move-mark.ts'
+import {
+  isBeingSwitched,
+  lockMark,
+  MARK_IS_MINE,
+  noteLeftStore,
+  noteSwitch,
+  readMark,
+  releaseMark,
+  writeMark,
+} from './postgres-move-mark.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** Replicas take the ids of parcels and pushes in runs of this length. */

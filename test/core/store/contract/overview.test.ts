@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { createOverview, type OverviewPorts } from '../../../../src/console/overview/overview.ts'
-import { createReadTraffic } from '../../../../src/console/overview/traffic.ts'
+import { createOverview, createReadTraffic, type OverviewPorts } from '../../../../src/console/overview/overview.ts'
 import type { DiskRoom } from '../../../../src/core/domain/admin/disk-room.ts'
 import { CARRIER } from '../../../support/network/carrier-state.ts'
 import { WELL } from '../../../support/portal/situation.ts'
