@@ -1,7 +1,7 @@
 import type { Config, StoreSettings } from '../config/config.ts'
 import { describeFailure } from '../domain/system-reason.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
-import { keyFileBeside, readKeyIfPossible } from '../store/sqlite/key-file.ts'
+import { keyFileBeside, readKeyIfPossible } from '../store/sqlite/whole-file.ts'
 
 /** The keys that encrypt secrets in the store. */
 export interface AtRest {

@@ -14,7 +14,7 @@ import {
   pace,
   renumberedEvents,
   replicaConcerns,
-} from './migrations/later-steps.ts'
+} from './migrations/steps.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */

@@ -1,8 +1,8 @@
 import Database from 'better-sqlite3'
 import { Kysely, PostgresDialect, SqliteDialect, sql } from 'kysely'
 import { Pool } from 'pg'
-import { began as ofSqlite } from '../../../src/core/store/sqlite/migrations/later-steps.ts'
-import { began as ofPostgres } from '../../../src/server/postgres/migrations/later-steps.ts'
+import { began as ofSqlite } from '../../../src/core/store/sqlite/migrations/steps.ts'
+import { began as ofPostgres } from '../../../src/server/postgres/migrations/steps.ts'
 
 const WITHOUT = [
   'drop index if exists feed_backfill',

@@ -15,7 +15,7 @@ import {
 } from '../../domain/polling/poll.ts'
 import type { Session } from '../../store/engine.ts'
 import { markRefused, pollableFrom, pollableIdentifiers } from '../../store/history/parcels.ts'
-import { dropExpectedPushes, duePushes } from '../../store/polling/expected-pushes.ts'
+import { dropExpectedPushes, duePushes } from '../../store/polling/due-polls.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
 import type { WriteSide } from '../write-side.ts'

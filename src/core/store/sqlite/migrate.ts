@@ -3,7 +3,6 @@ import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { describeFailure } from '../../domain/system-reason.ts'
 import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../first-step.ts'
-import { schema } from './migrations/0001-schema.ts'
 import {
   auditLists,
   began,
@@ -13,7 +12,8 @@ import {
   onceOnlyForms,
   pace,
   renumberedEvents,
-} from './migrations/later-steps.ts'
+  schema,
+} from './migrations/steps.ts'
 
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
