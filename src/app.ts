@@ -4,8 +4,15 @@ import { createReload } from './assembly/reloading.ts'
 import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'
 import { openStorage } from './assembly/storage/storage.ts'
 import type { ConcernFacts } from './console/problems/concern.ts'
-import { openConcerns } from './console/reporting/concerns.ts'
-import { openRefusedPushes, openReporting, openTallies, openUnstored, type Reporting, startTelling } from './console/reporting/reporting.ts'
+import {
+  openConcerns,
+  openRefusedPushes,
+  openReporting,
+  openTallies,
+  openUnstored,
+  type Reporting,
+  startTelling,
+} from './console/reporting/reporting.ts'
 import type { Config } from './core/config/config.ts'
 import { isQuiet as isQuietAt } from './core/domain/polling/poll.ts'
 import { createEndpointKeys } from './core/flow/delivery/endpoint-keys.ts'
@@ -19,8 +26,7 @@ import type { Capabilities } from './core/wiring/capabilities.ts'
 import { openCarrier } from './core/wiring/carrier.ts'
 import { createCertificates } from './core/wiring/certificates.ts'
 import { type Closing, createClosing } from './core/wiring/closing.ts'
-import { openDelivery } from './core/wiring/delivery/delivery.ts'
-import { createDispatchSignal } from './core/wiring/delivery/dispatching.ts'
+import { createDispatchSignal, openDelivery } from './core/wiring/delivery/delivery.ts'
 import { openAuthentication, openHistory } from './core/wiring/history.ts'
 import { listen } from './core/wiring/listen.ts'
 import { openPolling } from './core/wiring/polling.ts'

@@ -6,7 +6,7 @@ import type { Polling } from '../core/wiring/polling.ts'
 import type { CommitSignal } from '../core/wiring/recording.ts'
 import type { Relay } from '../core/wiring/relay.ts'
 import type { Membership } from '../server/replicas/membership.ts'
-import { createTidyReplicas } from '../server/replicas/tidy-replicas.ts'
+import { createTidyReplicas } from '../server/replicas/replicas.ts'
 import type { SharedStore } from './storage/opened-storage.ts'
 
 /** How often this replica sends the poller what it has learnt about the carrier. */

@@ -15,9 +15,15 @@ import type { ReceiverNews } from '../../core/wiring/hosting/receive-side.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { VERSION } from '../../package-files.ts'
 import { REPLICA } from '../../server/replicas/replicas.ts'
+import { judgeOpenFiles, type Verdict } from '../../upkeep/check/check.rules.ts'
+import { judgeAtRestKeys, judgeBackupsOf, openFilesLimit } from '../../upkeep/check/local-probes.ts'
+import { readStorageState } from '../../upkeep/erasure/clean-storage.ts'
+import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
 import { createRefusedPushes, type RefusedPushesKeeper } from '../../upkeep/refusals/refused-pushes.ts'
 import { createTroubleWatch } from '../events/trouble-watch.ts'
 import { createUnstored, type Unstored } from '../events/unstored.ts'
+import { type ConcernsPorts, createConcerns } from '../overview/overview.ts'
+import { localConcerns } from '../problems/concern.ts'
 import { createTallies, type Tallies } from '../tallies/tallies.ts'
 
 type MeasuredParts = Pick<Relay, 'recorder' | 'receiver' | 'carrier' | 'disk' | 'clock' | 'pushes' | 'isQuiet' | 'reads'>
@@ -225,12 +231,12 @@ const LOOK_MS = 1000
 /** How often the relay looks for ended jobs and quarantined pushes, in milliseconds, to notify operators of them. */
 const TELL_MS = 5000
 
-type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'unstored' | 'closing' | 'log'>
+type TellingParts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'unstored' | 'closing' | 'log'>
 type OwnParts = Pick<Relay, 'certificates' | 'wakeDispatcher' | 'shared'> &
   Pick<Capabilities, 'delivery'> & { readonly reporting: Reporting }
 
 /** Begins to notify operators of events. */
-export function startTelling({ limits }: Pick<Config, 'limits'>, parts: Parts & OwnParts): void {
+export function startTelling({ limits }: Pick<Config, 'limits'>, parts: TellingParts & OwnParts): void {
   const { write, clock, replicas, unstored, wakeDispatcher, reporting, closing, log } = parts
   const watch = createTroubleWatch(
     {
@@ -263,4 +269,52 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, parts: Parts & 
     await unstored.retry(parts.delivery.postOperator)
   }
   for (const repeated of [often(look, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
+}
+
+type ConcernParts = Pick<Relay, 'reads' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'certificates' | 'isQuiet'>
+type JudgedParts = Pick<Relay, 'atRest' | 'endpointKeys' | 'backups' | 'settings' | 'path' | 'shared'> & Pick<Capabilities, 'delivery'>
+
+/** Assembles what finds the concerns (`console/problems/concern.ts`). It judges as `check` does, but asks nobody. */
+export function openConcerns(parts: ConcernParts & JudgedParts, failedReload: ConcernsPorts['failedReload']) {
+  const { reads, clock, disk, replicas, carrier, certificates, isQuiet } = parts
+  const { atRest, endpointKeys, backups, settings, path, shared } = parts
+  const keys = async (): Promise<Verdict> => {
+    const fault = atRest.fault()
+    return judgeAtRestKeys(settings(), fault === null ? await endpointKeys.check() : null, fault)
+  }
+  const certificatesNow = () => [
+    ...certificates.shown().map(({ listener, untilMs }) => ({ shownBy: `${listener} listener`, endpoint: null, untilMs })),
+    ...certificates.clients().map(({ endpoint, untilMs }) => ({ shownBy: `relay at ${endpoint}`, endpoint, untilMs })),
+  ]
+  replicas.tell(() =>
+    localConcerns({ certificates: certificatesNow(), failedReload: failedReload(), carrierAheadMs: carrier.aheadMs() }, clock.now()),
+  )
+  return createConcerns({
+    reads,
+    clock,
+    carrierAheadMs: carrier.aheadMs,
+    failedReload,
+    undelivered: parts.delivery.unwritten,
+    replicaId: replicas.id,
+    isQuiet,
+    wal: () => ({ bytes: disk.state().logBytes, bytesWarn: LOG_BYTES_WARN }),
+    certificates: certificatesNow,
+    look: async () => ({
+      keys: await keys(),
+      openFiles: judgeOpenFiles(openFilesLimit(), settings().limits.connections),
+      backups: await judgeBackupsOf(settings(), backups, clock),
+      storage: shared === null ? storageState(path) : CLEAN,
+    }),
+  })
+}
+
+const CLEAN: StorageState = { state: 'clean' }
+
+/** That the file cannot be read is told as a store that is not ready. */
+function storageState(path: string): StorageState {
+  try {
+    return readStorageState(path)
+  } catch {
+    return CLEAN
+  }
 }

@@ -1,4 +1,4 @@
-import { type Dispatcher, errors, Pool } from 'undici'
+import { type Dispatcher, errors, Pool, ProxyAgent } from 'undici'
 import { ANSWER_KEPT_BYTES, type AttemptOutcome, type AttemptResult } from '../domain/delivery/delivery.ts'
 import type { PostRequest, Route } from '../domain/delivery/delivery-request.ts'
 import { parseRetryAfter } from '../domain/instant.ts'
@@ -6,8 +6,7 @@ import type { Clock, DeliverySender } from '../flow/ports.ts'
 import { type ConnectionUser, type CreatePool, createPoolFactory, createReuseCheck } from './connection-use.ts'
 import { type StartTimer, startRealTimer } from './deadline.ts'
 import type { EgressGuard } from './egress-guard.ts'
-import { createGuardedConnector } from './guarded-connector.ts'
-import { createProxiedAgent } from './proxied-agent.ts'
+import { createGuardedConnector, createTlsContext, type TlsIdentity } from './guarded-connector.ts'
 import { failureOf, proxiedFailureOf, type SendFailure } from './send-failure.ts'
 
 export interface SenderOptions {
@@ -349,4 +348,35 @@ function addressIn(error: unknown): string | undefined {
 
 function failedOutcome(failure: SendFailure): AttemptOutcome {
   return { kind: 'failed', ...failure }
+}
+
+/** The certificate authority `ca` is trusted for the target and for the proxy. Only the target gets the client certificate. */
+interface ProxiedOptions extends TlsIdentity {
+  /** The URL of the proxy, with user and password if it needs them. */
+  readonly proxy: string
+  /** The time limit for connecting, and for the proxy's answer to the request for a tunnel. */
+  readonly timeoutMs: number
+  /** The most connections per origin. Absent: no limit here, because the caller limits them. */
+  readonly connections?: number
+  /** Makes the pool of connections to a target. */
+  readonly createPool: CreatePool
+}
+
+/** Creates a dispatcher that sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
+export function createProxiedAgent({ proxy, ca, client, timeoutMs, connections, createPool }: ProxiedOptions): Dispatcher {
+  // Without `rejectUnauthorized`, the environment variable `NODE_TLS_REJECT_UNAUTHORIZED` could turn the check of certificates off.
+  const checked = { rejectUnauthorized: true, timeout: timeoutMs }
+  const proxyTls = { ...checked, secureContext: createTlsContext({ ca }) }
+  return new ProxyAgent({
+    uri: proxy,
+    allowH2: false,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    requestTls: client === undefined ? proxyTls : { ...checked, secureContext: createTlsContext({ ca, client }) },
+    proxyTls,
+    ...(connections === undefined ? {} : { connections }),
+    factory: createPool,
+    // Without this limit undici would wait for a silent proxy long after the callers gave up.
+    clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: timeoutMs }),
+  })
 }

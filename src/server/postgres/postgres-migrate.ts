@@ -3,7 +3,6 @@ import type { Migration } from 'kysely/migration'
 import type { Pool } from 'pg'
 import { systemCode } from '../../core/domain/errors.ts'
 import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../../core/store/first-step.ts'
-import { schema } from './migrations/0001-schema.ts'
 import {
   auditLists,
   began,
@@ -14,6 +13,7 @@ import {
   pace,
   renumberedEvents,
   replicaConcerns,
+  schema,
 } from './migrations/steps.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 

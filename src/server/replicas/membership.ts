@@ -1,6 +1,6 @@
 import type { Concern } from '../../console/problems/concern.ts'
 import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../core/domain/admin/replica.ts'
-import type { Relay } from '../../core/flow/relay.ts'
+import type { Reads, Relay } from '../../core/flow/relay.ts'
 import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
 import type { ReplicaConfig, ReplicaTable, Watermarks } from './replica-table.rows.ts'
 
@@ -241,4 +241,38 @@ function notify(before: Watermarks | null, seen: Watermarks, listener: ReplicaCh
 
 function isLower(seen: Watermarks, before: Watermarks): boolean {
   return seen.sequence < before.sequence || seen.orders < before.orders || seen.endpoints < before.endpoints || seen.roles < before.roles
+}
+
+interface SoleMembershipPorts extends Reads<'listEndpoints'> {
+  readonly clock: { now(): number }
+}
+
+/** The membership of a relay that does not share its store: it holds every role. */
+export function createSoleMembership(
+  { reads, clock }: SoleMembershipPorts,
+  { name, version }: { readonly name: string; readonly version: string },
+  first: ReplicaConfig,
+): Membership {
+  let config = first
+  const never = new AbortController().signal
+  const startedAtMs = clock.now()
+  return {
+    id: () => 1,
+    holds: () => true,
+    endpoints: () => null,
+    delivers: () => true,
+    term: () => 0,
+    signal: () => never,
+    count: () => 1,
+    async list(): Promise<readonly Replica[]> {
+      const endpoints = await reads.listEndpoints()
+      const { configFingerprint, atRestKeys } = config
+      const roles = ['poller', 'janitor', ...endpoints.map(({ endpoint }) => dispatcherOf(endpoint.id))] as const
+      return [{ id: 1, name, version, configFingerprint, atRestKeys, startedAtMs, lastSeenAtMs: clock.now(), roles, concerns: [] }]
+    },
+    async configure(next) {
+      config = next
+    },
+    tell: () => undefined,
+  }
 }

@@ -2,11 +2,20 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type Answer, type Call, callOf, errorAnswer, send } from './answer.ts'
 import { carrierPathOf, createCarrierApi, createTokens, type Tokens } from './carrier-api.ts'
-import { controlAnswer, orderedParcel, orderedScan, type Sandbox, type SandboxParcel } from './control-api.ts'
+import {
+  type CallCounter,
+  controlAnswer,
+  createCallCounter,
+  orderedParcel,
+  orderedScan,
+  pushStats,
+  type Sandbox,
+  type SandboxParcel,
+  tallyWorld,
+} from './control-api.ts'
 import { changedFaults, type SandboxOptions, type Settings, settingsOf, webhookUrlsOf } from './options.ts'
 import { type ParcelPlan, planWorld, spanMs } from './parcel-plan.ts'
 import { createPusher, type Pusher } from './pusher.ts'
-import { type CallCounter, createCallCounter, pushStats, tallyWorld } from './stats.ts'
 import { createWorld, type Step, stepsOf, type World } from './world.ts'
 
 /** The settings that can change while the sandbox runs. */

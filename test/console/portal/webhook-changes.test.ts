@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { changesIn } from '../../../src/console/portal/webhooks/webhook-edit.page.ts'
+import { changesIn } from '../../../src/console/portal/webhooks/webhook.pages.ts'
 import { fieldsOfEndpoint, type WebhookFields } from '../../../src/console/portal/webhooks/webhook-form.ts'
 import { type Endpoint, noFilters } from '../../../src/core/domain/delivery/endpoint-state.ts'
 

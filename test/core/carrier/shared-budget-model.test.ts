@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSharedBudget } from '../../../src/core/carrier/budget/shared-budget.ts'
+import { createSharedBudget } from '../../../src/core/carrier/budget/carrier-budget.ts'
 import { createCallQueue } from '../../../src/core/carrier/call/call-queue.ts'
 import { type BudgetLimits, type BudgetRequest, settleBudget, UNUSED_BUDGET } from '../../../src/core/domain/polling/call-budget.ts'
 import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSharedBudget } from '../../../src/core/carrier/budget/shared-budget.ts'
+import { createSharedBudget } from '../../../src/core/carrier/budget/carrier-budget.ts'
 import type { BudgetAnswer, BudgetRequest } from '../../../src/core/domain/polling/call-budget.ts'
 import { createTimeline } from './timeline.ts'
 

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Incoming } from '../../../src/core/domain/history/recording.ts'
 import { parsePush } from '../../../src/core/domain/ingest/parse-push.ts'
-import { type CommitReport, queueInProcess } from '../../../src/core/runtime/commit-queue.ts'
-import { createGroupCommit } from '../../../src/core/runtime/group-commit.ts'
+import { type CommitReport, createGroupCommit, queueInProcess } from '../../../src/core/runtime/group-commit.ts'
 
 const push = (name: string): Incoming => parsePush({ body: Buffer.from(name), contentEncoding: null, receivedAtMs: 0, keyIndex: 0 })
 

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { Session } from '../../../src/core/store/engine.ts'
-import { createParcelVersions, QUERIES_AT_ONCE } from '../../../src/server/postgres/history/parcel-versions.ts'
+import { createParcelVersions, QUERIES_AT_ONCE } from '../../../src/server/postgres/history/postgres-parcels.ts'
 
 interface Query {
   readonly ids: readonly number[]

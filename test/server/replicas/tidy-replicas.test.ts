@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createTidyReplicas } from '../../../src/server/replicas/tidy-replicas.ts'
+import { createTidyReplicas } from '../../../src/server/replicas/replicas.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
 function start() {

@@ -23,7 +23,7 @@ import { createReadStore, type ReadEngine, type ReadSide } from '../../../src/co
 import { compileForSqlite, openSqliteReader, openSqliteWriter } from '../../../src/core/store/sqlite/sqlite.ts'
 import { createSqliteWriteStore } from '../../../src/core/store/sqlite/write-store.ts'
 import type { Statement } from '../../../src/core/store/statement.ts'
-import { createParcelVersions } from '../../../src/server/postgres/history/parcel-versions.ts'
+import { createParcelVersions } from '../../../src/server/postgres/history/postgres-parcels.ts'
 import { createPostgresReader, createPostgresWriter } from '../../../src/server/postgres/postgres.ts'
 import { compileForPostgres } from '../../../src/server/postgres/postgres-dialect.ts'
 import { createPostgresWriteStore } from '../../../src/server/postgres/postgres-write-store.ts'

@@ -4,9 +4,8 @@ import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type OperationQueries, readTarget, readTimeCursor } from '../../overview/operation-queries.ts'
 import { type Address, html, link, type Markup, type Part, withQuery } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
-import { namesOfWebhooks, options, readTimes, type TimeFilter, timeFields, type WebhookName } from '../list-filters.ts'
 import { asOfLine, crumbs, headline, table } from '../parts.ts'
-import { fullTime, timeInTable } from '../times.ts'
+import { fullTime, namesOfWebhooks, options, readTimes, type TimeFilter, timeFields, timeInTable, type WebhookName } from '../times.ts'
 
 /** The chosen filters, as text. `id` is that of the thing whose kind is `about`; of a webhook it may be the name. */
 interface AuditFilters extends TimeFilter {

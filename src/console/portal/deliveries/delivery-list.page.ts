@@ -5,7 +5,6 @@ import { firstLine } from '../../../core/domain/text.ts'
 import { DELIVERY_STATES, type ShownDelivery } from '../../../core/flow/delivery/manage-deliveries.ts'
 import { buttonLink, html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'
-import { options, timeField, timeFields, type WebhookName } from '../list-filters.ts'
 import {
   actionButton,
   asOfLine,
@@ -18,7 +17,7 @@ import {
   stateMark,
   table,
 } from '../parts.ts'
-import { fullTime, timeInTable } from '../times.ts'
+import { fullTime, options, timeField, timeFields, timeInTable, type WebhookName } from '../times.ts'
 
 /** The chosen filters, as text. */
 export interface DeliveryFilters {

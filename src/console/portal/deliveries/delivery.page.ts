@@ -12,9 +12,8 @@ import { leavingOf } from '../../../core/http/server/authorize.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { html, link, type Markup, type Part, SHOWN_MAX } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
-import { namesOfWebhooks, options, readTime, readTimes, type WebhookName } from '../list-filters.ts'
 import { actionButton, asOfLine, breakable, crumbs, facts, headline, stateMark, table } from '../parts.ts'
-import { fullTime, relativeTime, timeInTable } from '../times.ts'
+import { fullTime, namesOfWebhooks, options, readTime, readTimes, relativeTime, timeInTable, type WebhookName } from '../times.ts'
 import { failureNote } from '../webhooks/failure-words.ts'
 import {
   answerName,

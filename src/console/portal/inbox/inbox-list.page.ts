@@ -6,9 +6,8 @@ import { receivedText } from '../../../core/domain/text.ts'
 import type { INBOX_STATES, ManageInbox } from '../../../core/flow/admin/inbox/manage-inbox.ts'
 import { html, link, type Markup, type Part, withQuery } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'
-import { options, type TimeFilter, timeFields } from '../list-filters.ts'
 import { actionButton, asOfLine, headline, icon, type SentAgain, type StateKind, sentAgainNote, stateMark, table } from '../parts.ts'
-import { timeInTable } from '../times.ts'
+import { options, type TimeFilter, timeFields, timeInTable } from '../times.ts'
 
 /** The state of the listed pushes. `all`: any state. */
 export type Shown = InboxPush['state'] | 'all'

@@ -9,9 +9,8 @@ import { INBOX_STATES } from '../../../core/flow/admin/inbox/manage-inbox.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { html, indentJson, link, type Markup, type Part, SHOWN_MAX, withQuery } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
-import { readTimes } from '../list-filters.ts'
 import { actionButton, asOfLine, crumbs, facts, headline, settingsList } from '../parts.ts'
-import { fullTime } from '../times.ts'
+import { fullTime, readTimes } from '../times.ts'
 import {
   type DismissChoice,
   faultSentence,

@@ -12,7 +12,7 @@ import type { Endpoint } from '../../../core/domain/delivery/endpoint-state.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import { type Form, NO_FORM } from '../form.ts'
 import { type Address, html, link, type Markup, markup } from '../html.ts'
-import { options } from '../list-filters.ts'
+import { options } from '../times.ts'
 
 /** The fields of a form about a webhook, as text. The key is left out, so that no page sends a typed key back. */
 export interface WebhookFields {

@@ -12,9 +12,8 @@ import type { EndpointView, FoundEndpoints } from '../../../core/flow/delivery/e
 import { answerWord } from '../../problems/failure-words.ts'
 import { buttonLink, html, link, type Markup, type Part, withQuery } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'
-import { options } from '../list-filters.ts'
 import { asOfLine, breakable, headline, type StateKind, stateMark, table } from '../parts.ts'
-import { relativeTime, timeInSentence } from '../times.ts'
+import { options, relativeTime, timeInSentence } from '../times.ts'
 
 const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', untried: 'none', failing: 'bad', disabled: 'off' }
 

@@ -1,5 +1,118 @@
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
+import { renderFirstStep } from '../../../core/store/first-step.ts'
+
+/*
+ * The schema has the tables and columns of SQLite's schema, so that one row codec serves both engines, and the tables that replicas share.
+ *
+ * Three things differ from SQLite. Columns are ordered by size, widest first, because PostgreSQL pads them. An index for paged lists ends
+ * in `id`, which SQLite adds by itself. And `counter` holds the numbers that SQLite stores in `sqlite_sequence` and in `setting`.
+ *
+ * TEXT stands for `text collate "C"`: texts are compared by their bytes, as in SQLite, whatever the locale of the database.
+ */
+
+const SIZES = ['big', 'int', 'small']
+/** Small tables, whose columns have the order of SQLite. */
+const UNSORTED = ['trouble', 'refused_pushes', 'quarantine_count', 'tally']
+/** Columns that come before the others of their size, in this order. Nothing needs the order: databases were made with it. */
+const FIRST: Readonly<Record<string, string>> = {
+  sighting: 'ordinal',
+  inbox: 'id parcel_id',
+  delivery: 'attempts spared round',
+  endpoint: `id succeeded_at_ms failing_since_ms failed_for_ms probe_at_ms woken_at_ms queued_to backfill_from backfill_to
+    name origin settings disabled disabled_by failed_parcels backfill_earlier`,
+}
+
+const TABLES = renderFirstStep({
+  name: 'postgres',
+  types: { big: 'bigint', int: 'integer', small: 'smallint', text: 'TEXT', bytes: 'bytea' },
+  arrange(table, columns) {
+    if (UNSORTED.includes(table)) return columns
+    const first = FIRST[table]?.split(/\s+/).toReversed() ?? []
+    const own = table === 'parcel' ? [['version', { type: 'big', preset: 0 }] as const] : []
+    const sizeOf = (type: string) => SIZES.indexOf(type) + 1 || SIZES.length + 1
+    return [...columns, ...own].toSorted(
+      ([one, { type }], [other, { type: otherType }]) => sizeOf(type) - sizeOf(otherType) || first.indexOf(other) - first.indexOf(one),
+    )
+  },
+  endings: {
+    // Every observation updates a row, and most leave the schedule as it is. With free room on its page such an update touches no index, so no
+    // index may have another column that changes, or the version. Vacuumed at 2 % of dead rows, because at the default of 20 % the index of due
+    // polls would be slow to read.
+    parcel: 'with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02)',
+    // Every round of deliveries updates a few rows. With free room on the page no index is touched. The threshold brings a vacuum before the
+    // default of 50 dead rows, which is many times the table.
+    endpoint: 'with (fillfactor = 50, autovacuum_vacuum_threshold = 20)',
+    // Free room on the pages would not help, because every update moves a row from one partial index to another, and so writes all indexes.
+    // Vacuumed at 1 % of dead rows, because ended deliveries leave dead entries at the front of delivery_due, which is read every two seconds.
+    delivery: 'with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.02)',
+  },
+})
+
+const OWN = `
+-- Every commit updates this table. With free room all versions of a row stay on one page, which any reader prunes. The thresholds bring a vacuum
+-- after a thousand updates.
+create table counter (name TEXT primary key, value bigint not null, base bigint not null, version bigint not null)
+  with (fillfactor = 10, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+insert into counter (name, value, base, version)
+  values ('sequence', 0, 0, 0), ('settings', 0, 0, 0), ('polls', 0, 0, 0), ('roles', 0, 0, 0), ('orders', 0, 0, 0);
+-- Each value stands for a run of 10,000 numbers. A batch takes the numbers of its new parcels in one run, so that the older of two parcels has the
+-- lower number. A replica takes one run of numbers for many pushes, so that there are few gaps.
+create sequence parcel_numbers increment by 10000 start with 10000;
+create sequence inbox_numbers increment by 10000 start with 10000;
+
+-- The key is a hash, because a carrier's status may be too long for an index entry, and an error would stop the recording.
+create unique index parcel_status_key on parcel_status (hashtextextended(status, 0));
+create index inbox_unrecorded on inbox (received_at_ms, id) where parcel_id = 0;
+`
+
+/** The tables that replicas share. */
+const REPLICAS = `
+-- The holders of roles that only one relay may have, and the end of each lease by the server's clock.
+create table lease (role TEXT primary key, holder TEXT not null, epoch bigint not null, until_ms bigint not null)
+  with (fillfactor = 10, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+
+-- A row is a relay from its start until it stops or is declared dead. Deleting the row fences the relay and frees its roles. The names of the
+-- endpoints in its config and of its keys at rest are JSON; the first key encrypts. Its config took effect at configured_at_ms, or at its start if
+-- null. Each row is updated every second; with free room all its versions stay on one page.
+create table replica (
+  id bigint generated by default as identity primary key, started_at_ms bigint not null, seen_at_ms bigint not null,
+  until_ms bigint not null, configured_at_ms bigint, name TEXT not null, version TEXT not null, fingerprint TEXT not null,
+  endpoints TEXT not null, keys TEXT not null)
+  with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+
+create table role (replica_id bigint not null references replica (id) on delete cascade, name TEXT primary key);
+create index role_by_replica on role (replica_id);
+
+-- The endpoints in the configs of replicas that were declared dead. They are kept until until_ms, because the replica may come back.
+create table fenced_replica (until_ms bigint not null, endpoints TEXT not null);
+
+-- Observations of replicas about the carrier, kept for seconds, until the poller has learnt from them.
+create table lesson (id bigint generated by default as identity primary key, body TEXT not null);
+
+-- Calls in flight and waits are in the row itself, because a statement that waits for the row's lock sees other tables as they were before the wait.
+create table carrier_budget (
+  id bigint primary key, seen_ms bigint not null default 0, offset_ms bigint not null default 0, due_us bigint not null default 0,
+  paused_until_ms bigint not null default 0, last_day bigint not null default 0, days jsonb not null default '{}',
+  slots jsonb not null default '{}', app_waits jsonb not null default '{}');
+insert into carrier_budget (id) values (1);
+
+create table carrier_token (
+  id bigint primary key, version bigint not null default 0, refused_until_ms bigint, paused_until_ms bigint not null default 0,
+  holder_until_ms bigint not null default 0, tries integer not null default 0, troubles integer not null default 0, sealed TEXT, mark TEXT,
+  holder TEXT, trouble TEXT);
+insert into carrier_token (id) values (1);
+
+create table flight (
+  key TEXT primary key, until_ms bigint not null, retry_after_ms bigint, holder TEXT not null, outcome TEXT);
+create index flight_by_time on flight (until_ms);
+`
+
+export const schema: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    for (const part of [TABLES.join(';\n'), OWN, REPLICAS]) await sql.raw(part.replaceAll('TEXT', 'text collate "C"')).execute(db)
+  },
+}
 
 /* Only append to this file: after the first release, a released step never changes (decision 0004). */
 
