@@ -192,15 +192,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'trial/sandbox/', imports: [], libraries: ['commander', 'yaml'], platform: [...EDGE, ...FILES] },
   {
     place: 'trial/demo/',
-    imports: [
-      'trial/',
-      'app.ts',
-      'core/config/',
-      'core/flow/ports.ts',
-      'console/cli/exit-codes.ts',
-      'console/cli/signals.ts',
-      'package-files.ts',
-    ],
+    imports: ['trial/', 'app.ts', 'core/config/', 'core/flow/ports.ts', 'console/cli/exit-codes.ts', 'package-files.ts'],
     libraries: ['commander', 'yaml'],
     platform: [...EDGE, ...FILES],
   },

@@ -44,7 +44,7 @@ export const LEFT: readonly string[] = [
   'core/http/ingest/webhook.ts upkeep/refusals/refused-pushes.ts',
   'core/ops/metrics.ts upkeep/backups/backup.rules.ts',
   'core/ops/metrics.ts upkeep/retention/retention.rules.ts',
-  'core/store/admin/operator-events.ts console/problems/trouble.ts',
+  'core/store/admin/troubles.ts console/problems/trouble.ts',
   'core/store/codec.ts upkeep/retention/retention.rules.ts',
   'core/store/contract.ts upkeep/backups/backup-ports.rows.ts',
   'core/store/engine.ts upkeep/erasure/erasure.rules.ts',

@@ -12,7 +12,7 @@ import type { WriterData, WriterOnThread } from './threads.ts'
 
 /** The thread that writes, so that no sync to disk and no lock blocks an event loop that answers requests. */
 if (parentPort === null) throw new Error('this file runs only as the writer thread')
-// Only `hosted-writer.ts` starts this thread, with this data.
+// Only `threads.ts` starts this thread, with this data.
 const { options, logLevel, batchMax, ring, receiver, changes } = workerData as WriterData
 const tell = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }), tell)

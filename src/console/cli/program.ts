@@ -5,7 +5,7 @@ import { WINGS } from '../../wings.ts'
 import { addExamples } from './examples.ts'
 import { CommandFailure, EXIT, endUnwritten, withExitCodes } from './exit-codes.ts'
 
-/** The order of the commands in the help, those of wings included. */
+/** The first commands of the help, in order, those of wings included. Others follow. */
 const ORDER =
   'serve demo sandbox status check parcels history watch refresh forget endpoints deliveries retry replay inbox tail reload rebuild move-store'
     .concat(' verify fingerprint restore prune backup config hash-password operator secrets generate-key completion')
@@ -39,7 +39,7 @@ const OWN: Readonly<Record<string, () => Promise<Command>>> = {
 const COMMANDS = Object.fromEntries([OWN, ...WINGS.map(({ commands = {} }) => commands)].flatMap((some) => Object.entries(some)))
 
 /** Creates the program with these commands; by default with all commands. */
-export async function createProgram(names: readonly string[] = ORDER): Promise<Command> {
+export async function createProgram(names: Iterable<string> = new Set([...ORDER, ...Object.keys(COMMANDS)])): Promise<Command> {
   const program = new Command('parcel-relay')
     .description("Receives, polls, merges, serves and relays a carrier's parcel status.")
     .version(VERSION, '--version', 'print the version')

@@ -8,16 +8,10 @@ import { notStoredSince } from '../../core/domain/ingest/refused-pushes.ts'
 import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
 import { findTombstones } from '../../core/flow/tombstones.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
-import { addAction, endSession } from '../../core/store/admin/operator-actions.ts'
-import {
-  addTallies,
-  beginTrouble,
-  endTrouble,
-  listTroubles,
-  noteFlush,
-  saveTrouble,
-  takeQuarantineCounts,
-} from '../../core/store/admin/operator-events.ts'
+import { endSession } from '../../core/store/admin/ended-sessions.ts'
+import { addAction } from '../../core/store/admin/operator-actions.ts'
+import { addTallies, noteFlush } from '../../core/store/admin/tallies.ts'
+import { beginTrouble, endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../core/store/admin/troubles.ts'
 import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
 import { listNewestPushes } from '../../core/store/ingest/inbox-lists.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'

@@ -3,7 +3,8 @@ import { erasedEvent, retiredEvent } from '../../core/domain/delivery/feed-entry
 import { StorageFailure } from '../../core/domain/errors.ts'
 import type { KeptTombstones } from '../../core/domain/history/erased.ts'
 import { replayDeliveries } from '../../core/store/delivery/replays.ts'
-import { eventValueKey, markContents, removeContents, unmarkContents } from '../../core/store/history/contents.ts'
+import { markContents, removeContents, unmarkContents } from '../../core/store/history/contents.ts'
+import { eventValueKey } from '../../core/store/history/event-values.ts'
 import { decodeIdentifier } from '../../core/store/history/parcels.ts'
 import { loadTombstoneKey } from '../../core/store/history/tombstones.ts'
 import {

@@ -17,6 +17,7 @@ import { openReplicaTable } from '../postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../postgres/server-watch.ts'
 import { createReplicaChanges, type Duties, joinReplicas, type Membership, type ReplicaChangeListener } from './membership.ts'
 import type { ReplicaConfig, ReplicaTable, TimeSample } from './replica-table.rows.ts'
+import { createServerClock, type ServerClock } from './server-clock.ts'
 
 /** A replica that was not seen for this long is declared dead. */
 const TTL_MS = 5000
@@ -116,28 +117,6 @@ function isRunning(pid: number): boolean {
     return process.kill(pid, 0)
   } catch (error) {
     return systemCode(error) !== 'ESRCH'
-  }
-}
-
-interface ServerClock extends Clock {
-  /** Corrects the clock by one reading of the server's time. */
-  adjust(sample: TimeSample): void
-}
-
-/**
- * Creates a clock that shows the time of the database server, because the clocks of replicas may differ, and may be set while they run. Between
- * samples it advances with the monotonic clock. Each sample gives an upper and a lower limit for the server's time. The clock is corrected only
- * if it is outside of these limits.
- */
-export function createServerClock(monotonic: () => number, first: TimeSample): ServerClock {
-  let aheadMs = first.serverMs - (first.askedMs + first.heardMs) / 2
-  return {
-    now: () => Math.floor(monotonic() + aheadMs),
-    monotonic,
-    adjust({ serverMs, askedMs, heardMs }) {
-      // Add 1, because the server rounds down to whole milliseconds.
-      aheadMs = Math.min(serverMs + 1 - askedMs, Math.max(serverMs - heardMs, aheadMs))
-    },
   }
 }
 

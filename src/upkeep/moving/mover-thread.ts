@@ -8,7 +8,7 @@ import type { MoveSource, MoveTarget } from './store-moves.rows.ts'
 
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */
 if (parentPort === null) throw new Error('this file runs only as the mover thread')
-// Only `mover.ts` starts this thread, with this data.
+// Only `open-moves.ts` starts this thread, with this data.
 const { from, to, moveId, atMs, address, replicaId } = workerData as MoverData
 
 const side = { moveId, atMs, address, replicaId }

@@ -4,12 +4,19 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { commandsWithin, EXAMPLES } from '../../../src/console/cli/examples.ts'
 import { createProgram } from '../../../src/console/cli/program.ts'
+import { WINGS } from '../../../src/wings.ts'
 import { runCommand } from '../../support/relay/run-command.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 
 const program = await createProgram()
 const commands = commandsWithin(program)
+
+test('the help lists every command that a wing offers', () => {
+  const offered = WINGS.flatMap(({ commands = {} }) => Object.keys(commands))
+  expect(offered.length).toBeGreaterThan(5)
+  expect(program.commands.map((command) => command.name())).toEqual(expect.arrayContaining(offered))
+})
 
 test('every command has an example, and each example uses the command', () => {
   expect(Object.keys(EXAMPLES).toSorted()).toEqual(commands.map(({ path }) => path).toSorted())

@@ -1,14 +1,6 @@
-import {
-  addOperatorEvent,
-  addTallies,
-  endTrouble,
-  findCounted,
-  listTroubles,
-  noteFlush,
-  pruneTallies,
-  saveTrouble,
-  takeQuarantineCounts,
-} from '../../../src/core/store/admin/operator-events.ts'
+import { addOperatorEvent } from '../../../src/core/store/admin/operator-events.ts'
+import { addTallies, findCounted, noteFlush, pruneTallies } from '../../../src/core/store/admin/tallies.ts'
+import { endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../../src/core/store/admin/troubles.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { countWaiting } from '../../../src/core/store/delivery/endpoint-backlogs.ts'
 import { recordedAt } from '../../../src/core/store/delivery/feed.ts'

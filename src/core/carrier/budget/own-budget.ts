@@ -1,5 +1,4 @@
 import { systemCode } from '../../domain/errors.ts'
-import { clampRetryAfterMs } from '../../domain/instant.ts'
 import {
   type BudgetLimits,
   type BudgetRow,
@@ -14,6 +13,7 @@ import {
   turnDay,
   UNUSED_BUDGET,
 } from '../../domain/polling/call-budget.ts'
+import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import { systemReason } from '../../domain/system-reason.ts'
 import type { Relay } from '../../flow/relay.ts'
 import type { AskingClock } from '../call/carrier-time.ts'

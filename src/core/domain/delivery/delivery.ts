@@ -1,4 +1,4 @@
-import { clampRetryAfterMs } from '../instant.ts'
+import { clampRetryAfterMs } from '../retry-after.ts'
 
 /** The outcome of an attempt. An answer counts when its headers are complete. Its body does not matter. */
 export type AttemptOutcome =
@@ -106,7 +106,7 @@ export type Settlement =
  *                       ├─ interrupted by the relay ─────────────────────────────► retrying, due at once
  *                       ├─ its bytes are no longer kept ─────────────────────────► dead
  *                       ├─ refused for good, by an endpoint with refusals: skip ─► dead (`endsByRefusal`)
- *                       ├─ refused because the endpoint limits us (`pace.ts`) ───► retrying, as planned before
+ *                       ├─ refused because the endpoint limits us (`isLimit`) ──► retrying, as planned before
  *                       ├─ made early, or as a probe ────────────────────────────► retrying, as planned before
  *                       ├─ the schedule has a wait left ─────────────────────────► retrying ── wait over ──► attempt
  *                       ├─ no wait left, no success of the endpoint since its first failure ► retrying, at the last wait

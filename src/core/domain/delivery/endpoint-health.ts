@@ -1,4 +1,5 @@
-import { clampRetryAfterMs, notAhead, retryAfterMaxMs } from '../instant.ts'
+import { notAhead } from '../instant.ts'
+import { clampRetryAfterMs, retryAfterMaxMs } from '../retry-after.ts'
 import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
 
 /** How a failing endpoint is probed. Only one probe runs at a time. Times are epoch milliseconds. */
@@ -45,7 +46,7 @@ export interface EndpointHealth extends EndpointRecord {
  * An endpoint that refuses everything is tried rarely. When it recovers, everything that waits is sent at once.
  *
  *   healthy ── the last five attempts failed, for five parcels (or all that wait, if fewer) ──► failing
- *   healthy, limiting us (`pace.ts`) ── 5 min in which nothing was accepted ──► failing
+ *   healthy, limiting us (`slowDown`) ── 5 min in which nothing was accepted ──► failing
  *   failing ── the pause is over: one probe ──┬─ fails ──► failing, the pause doubled, 5 s to 5 min
  *                                             └─ it or any other attempt succeeds ──► healthy, all waiting deliveries are woken
  *   failing, answering 4xx ── 5 s after the last attempt: one probe with a delivery that was not refused yet, if any waits

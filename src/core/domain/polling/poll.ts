@@ -1,6 +1,7 @@
 import type { PollObservation } from '../history/observation.ts'
 import { countsFromMs, type ParcelState } from '../history/parcel-state.ts'
-import { notAhead, retryAfterMaxMs } from '../instant.ts'
+import { notAhead } from '../instant.ts'
+import { retryAfterMaxMs } from '../retry-after.ts'
 import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 import type { MissedPushes } from './model-codec.ts'
 import type { PastSilence, Probation, PushHealth, SilenceEvidence } from './push-health.ts'

@@ -14,7 +14,7 @@ import { addLoaded, type BatchNeeds, type Snapshot, type StoredSnapshot, startSn
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
-import { countQuarantine } from '../../store/admin/operator-events.ts'
+import { countQuarantine } from '../../store/admin/troubles.ts'
 import type { Transactions, WriteStore, WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
 import { addTombstones, findTombstones } from '../tombstones.tx.ts'

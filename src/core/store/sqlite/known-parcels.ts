@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { IdentifierState, LatestEntry, ParcelState } from '../../domain/history/parcel-state.ts'
 import type { Session } from '../engine.ts'
-import { createEventValues, createParcelStatuses, type EventValues } from '../history/contents.ts'
+import { createEventValues, createParcelStatuses, type EventValues } from '../history/event-values.ts'
 import {
   createParcel,
   findIdentifier,

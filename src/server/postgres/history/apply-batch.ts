@@ -6,7 +6,7 @@ import { type Loaded, type Needs, pushKey } from '../../../core/domain/history/s
 import { feedRow } from '../../../core/store/delivery/feed.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import { dropAnswers, saveAnswer } from '../../../core/store/history/answers.ts'
-import { EVENT_VALUES_MAX, eventValueKey } from '../../../core/store/history/contents.ts'
+import { EVENT_VALUES_MAX, eventValueKey } from '../../../core/store/history/event-values.ts'
 import { joinParcels } from '../../../core/store/history/join.ts'
 import { loadParcelFacts } from '../../../core/store/history/parcel-view.ts'
 import { loadIdentifiersOf } from '../../../core/store/history/parcels.ts'
