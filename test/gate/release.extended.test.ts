@@ -1,10 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { build } from 'rolldown'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import shippedBuild from '../../rolldown.config.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
 /** Makes a repository with a changelog, in which a release can be tried. */
@@ -76,17 +74,6 @@ test('the list of components has the package’s dependencies, and not those of 
   const names = components.map(({ name }) => name)
   expect(names).toEqual(expect.arrayContaining(['koa', 'undici', 'better-sqlite3']))
   expect(names).not.toContain('vitest')
-})
-
-test('the build gives no warning', async () => {
-  const warnings: string[] = []
-  await build({
-    ...shippedBuild,
-    write: false,
-    plugins: [],
-    onLog: (level, { message }) => void warnings.push(`${level}: ${message ?? ''}`),
-  })
-  expect(warnings.filter((line) => !line.startsWith('debug'))).toEqual([])
 })
 
 test('the package contains no operator’s config', () => {
