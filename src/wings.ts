@@ -32,6 +32,7 @@ export const WINGS: readonly Offer[] = [
     pages: async () => (await import('./upkeep/erasure/erase.page.ts')).erasePages,
   },
   {
+    commands: { verify: async () => (await import('./upkeep/refusals/verify.command.ts')).verifyCommand() },
     routes: async () => (await import('./upkeep/refusals/refusals.routes.ts')).REFUSALS_ROUTES,
     pages: async () => (await import('./upkeep/refusals/refusals.page.ts')).refusalPages,
   },

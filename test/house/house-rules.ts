@@ -174,7 +174,7 @@ export const ROOMS: readonly Room[] = [
   { place: 'console/document/openapi.ts', imports: CAPABILITY, libraries: ['zod', 'zod-openapi'], platform: [] },
   {
     place: 'console/cli/',
-    imports: [...COMMANDS, 'app.ts', 'successor.ts', 'wings.ts'],
+    imports: [...COMMANDS, 'regular-file.ts', 'serving.ts', 'wings.ts'],
     types: ['core/http/', 'console/', 'upkeep/', 'server/'],
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // The arguments of a command may name files to read or write.
@@ -216,6 +216,13 @@ export const ROOMS: readonly Room[] = [
   { place: 'wings.ts', imports: ['core/http/', 'console/', 'upkeep/', 'server/', 'trial/'], libraries: ['commander'], platform: [] },
   { place: 'main.ts', imports: ['console/cli/', 'core/config/compile-cache.ts'], libraries: [], platform: [] },
   { place: 'app.ts', imports: [...CAPABILITY, 'assembly/'], libraries: ['@node-rs/argon2'], platform: EDGE },
+  // This runs the relay until a signal ends it.
+  {
+    place: 'serving.ts',
+    imports: ['assembly/hosting/threads.ts', 'assembly/running-relay.ts', 'console/cli/', 'core/', 'package-files.ts', 'successor.ts'],
+    libraries: [],
+    platform: [],
+  },
   // This starts the relay again in the same process after its store was moved.
   { place: 'successor.ts', imports: ['app.ts', 'assembly/', 'core/', 'upkeep/moving/'], libraries: [], platform: [] },
   // This opens only regular files, because opening others, such as a pipe, may hang. Other modules read files through it.

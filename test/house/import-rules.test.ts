@@ -39,9 +39,11 @@ const SOUND = {
   'main.ts': "import { serveCommand } from './console/cli/serve.ts'\nserveCommand()",
   'app.ts':
     "import { createServe } from './core/flow/serve.ts'\nimport { openStore } from './core/store/open.ts'\nexport const relay = [createServe, openStore]",
+  'serving.ts': "export const relay = () => import('./successor.ts')",
+  'successor.ts': "import { relay } from './app.ts'\nexport const next = relay",
   'core/config/config.ts': "import { readFileSync } from 'node:fs'\nexport const load = () => [process.env.RELAY, readFileSync]",
   'console/cli/serve.ts':
-    "import { relay } from '../../app.ts'\nimport type { x } from '../../core/http/status.routes.ts'\nexport const serveCommand = () => relay",
+    "import { relay } from '../../serving.ts'\nimport type { x } from '../../core/http/status.routes.ts'\nexport const serveCommand = () => relay",
   'core/domain/history.ts':
     "import { createHash } from 'node:crypto'\nimport type { Entry } from './entry.ts'\nexport const derive = (e: Entry) => createHash(e)",
   'core/domain/entry.ts': 'export type Entry = string',

@@ -97,7 +97,7 @@ function loadedLater(path: string): readonly string[] {
 const isKysely = (target: string) => target === 'kysely' || target.startsWith('kysely/')
 
 /** What commands import only when they start a relay or work on a store themselves. */
-const WITH_STORE = ['trial/demo/sole-relay.ts', 'console/cli/serving.ts', 'successor.ts', 'upkeep/restore/run-restore.ts'].concat(
+const WITH_STORE = ['trial/demo/sole-relay.ts', 'serving.ts', 'upkeep/restore/run-restore.ts'].concat(
   'upkeep/check/standalone-check.ts',
   'upkeep/erasure/lost-tombstones.ts',
   'upkeep/moving/store-in-use.ts',

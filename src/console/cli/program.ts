@@ -26,7 +26,6 @@ const OWN: Readonly<Record<string, () => Promise<Command>>> = {
   inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   tail: async () => (await import('./tail.ts')).tailCommand(),
   reload: async () => (await import('./reload.ts')).reloadCommand(),
-  verify: async () => (await import('./verify.ts')).verifyCommand(),
   config: async () => (await import('./config.ts')).configCommand(),
   'hash-password': async () => (await import('./new-secrets.ts')).hashPasswordCommand(),
   fingerprint: async () => (await import('./fingerprint.ts')).fingerprintCommand(),
@@ -72,7 +71,7 @@ function serveCommand(): Command {
     .description('run the relay')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async ({ config }: { readonly config: string }) => {
-      const { serve } = await import('./serving.ts')
+      const { serve } = await import('../../serving.ts')
       await serve(config)
     })
 }

@@ -1,7 +1,7 @@
 import { isDiskFull } from '../../core/domain/admin/disk-room.ts'
 import { bytesText, counted, spanText } from '../../core/domain/amounts.ts'
 import { typedName } from '../../core/domain/delivery/endpoint-state.ts'
-import { type OperatorEvent, WAITED_COUNTED_MAX } from '../../core/domain/delivery/operator-event.ts'
+import { type OperatorEvent, type OperatorMessage, WAITED_COUNTED_MAX } from '../../core/domain/delivery/operator-event.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
 import { isObject, member, readJson } from '../../core/domain/json-body.ts'
 import { plainText, type Word } from '../../core/domain/words.ts'
@@ -261,12 +261,6 @@ function textOf(value: unknown): string {
 
 /** How operator events are posted (`operator.format`): as signed JSON, or as a message to a chat or notification service. */
 export type OperatorFormat = 'relay' | 'slack' | 'teams' | 'ntfy'
-
-/** A request to a chat or notification service. */
-export interface OperatorMessage {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Uint8Array
-}
 
 interface MessageOptions {
   readonly format: Exclude<OperatorFormat, 'relay'>

@@ -2,13 +2,9 @@ import type { ClockDoubt, OtherClocks } from '../../core/domain/admin/clock-reco
 import { isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
 import { type CarrierState, failureCode } from '../../core/domain/polling/carrier-answer.ts'
 import type { Relay, Writes } from '../../core/flow/relay.ts'
+import type { ShownCertificate } from '../../core/wiring/certificates.ts'
 import { CERTIFICATE_SUBJECTS, DISK_SUBJECTS, EXPIRING_MS, type TroubleBegun, type TroubleEnded } from '../problems/trouble.ts'
 import type { Unstored } from './unstored.ts'
-
-export interface ShownCertificate {
-  readonly listener: string
-  readonly untilMs: number
-}
 
 export interface TroubleWatchPorts extends Pick<Relay, 'clock' | 'log'>, Writes<'endTrouble' | 'lookAtClock'> {
   readonly unstored: Pick<Unstored, 'write' | 'sinceMs' | 'drop'>

@@ -8,13 +8,12 @@ import type { OperatorEvent, ToldEvent } from '../../core/domain/delivery/operat
 import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
 import { carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import type { PushChannelView } from '../../core/domain/polling/poll.ts'
-import { pushStanding } from '../../core/domain/polling/push-standing.ts'
 import type { Readiness } from '../../core/flow/admin/readiness.ts'
 import type { Carrier } from '../../core/flow/ports.ts'
 import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
-import type { BackupState } from '../../upkeep/backups/backup.rules.ts'
 import type { Unstored } from '../events/unstored.ts'
 import { type Concern, type ConcernFacts, concernsOf, concernsOfAll, POLL_LATE_MS, type WorkingBacklog } from '../problems/concern.ts'
+import { pushStanding } from '../problems/push-standing.ts'
 import { DISK_SUBJECTS } from '../problems/trouble.ts'
 import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../problems/verdict.ts'
 
@@ -88,7 +87,7 @@ export interface OverviewPorts
   readonly unstored: Pick<Unstored, 'sinceMs'>
   readonly readTraffic: () => Promise<Traffic>
   readonly listReplicas: () => Promise<readonly Replica[]>
-  readonly backups: () => BackupState
+  readonly backups: () => { readonly failing: Glance['backupFailing'] }
   readonly refused: () => Promise<readonly RefusedPushes[]>
   /** Finds what else is wrong, given what was seen. */
   readonly concerns: (seen: Seen) => Promise<readonly Concern[]>

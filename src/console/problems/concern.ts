@@ -1,4 +1,5 @@
 import { bytesText, counted, countText, spanText } from '../../core/domain/amounts.ts'
+import type { Undelivered } from '../../core/domain/delivery/dispatch-round.ts'
 import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
 import { judgeClock, PASS_LATE_MS, type Verdict } from '../../upkeep/check/check.rules.ts'
 import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
@@ -55,12 +56,6 @@ export function canConcernWait(kind: ConcernKind): boolean {
 export interface WorkingBacklog {
   readonly endpoint: string
   readonly oldestAtMs: number | null
-}
-
-/** Since when the store fails the rounds of deliveries, and how many results of attempts are in memory only. */
-export interface Undelivered {
-  readonly sinceMs: number
-  readonly results: number
 }
 
 /** What the concerns are decided from. Times are epoch milliseconds. */

@@ -4,8 +4,8 @@ import type { HeldGroup } from '../../core/domain/ingest/inbox.ts'
 import { hasAllComeAgain, type MisdirectedPath, type RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
 import { callsText } from '../../core/domain/polling/call-budget.ts'
 import type { PastSilence } from '../../core/domain/polling/push-health.ts'
-import { noPushSinceMs, pushEvidence } from '../../core/domain/polling/push-standing.ts'
 import { agoWord, codeWord, type Sentence, type Word } from '../../core/domain/words.ts'
+import { noPushSinceMs, pushEvidence } from './push-standing.ts'
 import {
   doPollsReplacePushes,
   misdirectedSincePush,

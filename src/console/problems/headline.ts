@@ -9,9 +9,9 @@ import {
   lastFailureText,
   type UnavailableReason,
 } from '../../core/domain/polling/carrier-answer.ts'
-import { pushEvidence, pushStanding } from '../../core/domain/polling/push-standing.ts'
 import { plainText } from '../../core/domain/words.ts'
 import { spellText, wholeSpell } from './explain-pushes.ts'
+import { pushEvidence, pushStanding } from './push-standing.ts'
 import { doPollsReplacePushes, isNew, type Problem, type Situation } from './verdict.ts'
 
 const HOUR_MS = 3_600_000

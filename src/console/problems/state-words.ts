@@ -1,5 +1,5 @@
 import { type CarrierStanding, carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
-import { type PushStanding, pushStanding } from '../../core/domain/polling/push-standing.ts'
+import { type PushStanding, pushStanding } from './push-standing.ts'
 import { areOnlyMisunderstood, type Situation } from './verdict.ts'
 
 export const STATE_TONES = ['ok', 'warn', 'bad', 'off', 'none'] as const

@@ -9,9 +9,8 @@ import { hasAllComeAgain, type MisdirectedPath, type RefusedPushes } from '../..
 import { type CarrierStanding, type CarrierState, carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import type { PushChannelView } from '../../core/domain/polling/poll.ts'
 import type { PastSilence } from '../../core/domain/polling/push-health.ts'
-import { pushStanding } from '../../core/domain/polling/push-standing.ts'
-import type { BackupState } from '../../upkeep/backups/backup.rules.ts'
 import { type Concern, type ConcernKind, canConcernWait } from './concern.ts'
+import { pushStanding } from './push-standing.ts'
 
 /** The facts from which `problemsOf` finds what is wrong with the relay. They are cheap to read. */
 export interface Glance {
@@ -33,7 +32,7 @@ export interface Glance {
   /** Why the clock is doubted; null: it is not. */
   readonly clockDoubt: ClockDoubt | null
   /** If the last backup failed: why, and since when every backup has failed. Null: it did not fail. */
-  readonly backupFailing: BackupState['failing']
+  readonly backupFailing: { readonly sinceMs: number; readonly reason: string } | null
   /** What else is wrong, the gravest first. */
   readonly concerns: readonly Concern[]
 }

@@ -1,4 +1,4 @@
-import type { NamedKey } from '../../upkeep/refusals/mismatch-causes.rules.ts'
+import type { NamedKey } from '../domain/ingest/signature.ts'
 import type { Config } from './config.ts'
 import { readSecret } from './secret-setting.ts'
 

@@ -1,11 +1,15 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import type { ShownCertificate } from '../../console/events/trouble-watch.ts'
 import type { Config } from '../config/config.ts'
 import { readNamedFile } from '../config/named-file.ts'
 import type { Log } from '../flow/ports.ts'
 
 export interface ClientCertificate {
   readonly endpoint: string
+  readonly untilMs: number
+}
+
+export interface ShownCertificate {
+  readonly listener: string
   readonly untilMs: number
 }
 

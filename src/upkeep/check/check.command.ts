@@ -2,13 +2,13 @@ import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { addRelayOptions, type ClientOptions, describeProblem, lookForRelay, openRelay } from '../../console/cli/asking/ask-relay.ts'
 import { addressOf, openConfig } from '../../console/cli/asking/config-file.ts'
-import { compareKeys } from '../../console/cli/compare-keys.ts'
 import { EXIT } from '../../console/cli/exit-codes.ts'
 import { type Config, ConfigError } from '../../core/config/config.ts'
 import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import type { CheckAnswer } from './check.routes.ts'
 import { type CheckLine, type CheckState, failed, inOrder, isRed, warning } from './check.rules.ts'
+import { compareKeys } from './compare-keys.ts'
 
 interface CheckOptions extends ClientOptions {
   readonly config: string

@@ -1,8 +1,9 @@
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import type { NamedKey } from '../../core/domain/ingest/signature.ts'
 import { isSignature } from '../../core/domain/ingest/signature.ts'
 import { readJson } from '../../core/domain/json-body.ts'
 import { type BodyVariant, bodyVariants } from './body-variants.rules.ts'
-import { causeOf, EMPTY_KEY, type KeyVariant, keyVariants, type MismatchCause, type NamedKey, plainKey } from './mismatch-causes.rules.ts'
+import { causeOf, EMPTY_KEY, type KeyVariant, keyVariants, type MismatchCause, plainKey } from './mismatch-causes.rules.ts'
 
 export interface SuspectPush {
   /** Null: the body was not read, so only the header is examined. */

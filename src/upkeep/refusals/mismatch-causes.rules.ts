@@ -1,3 +1,4 @@
+import type { NamedKey } from '../../core/domain/ingest/signature.ts'
 import { isObject } from '../../core/domain/json-body.ts'
 
 /** All causes why a signature does not match: the code of each, and a text with its meaning and its remedy. */
@@ -100,13 +101,6 @@ function isMismatchCode(code: unknown): code is MismatchCode {
 
 export function describeCause({ code, detail }: MismatchCause): string {
   return detail === null ? MISMATCH_CAUSES[code] : `${MISMATCH_CAUSES[code]} Here: ${detail}.`
-}
-
-/** A key with a name. The name is shown to people; the key is never shown. */
-export interface NamedKey {
-  /** Such as `webhook.sharedKeys[0]`. */
-  readonly name: string
-  readonly key: string
 }
 
 /** Bytes that a sender may have used as the key. `causes`: the mistakes that turn the key into these bytes. */

@@ -9,9 +9,9 @@ import {
   refusedCauseOf,
   splitRefused,
 } from '../../core/domain/ingest/refused-pushes.ts'
+import type { NamedKey } from '../../core/domain/ingest/signature.ts'
 import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
-import type { NamedKey } from './mismatch-causes.rules.ts'
 
 interface RefusalSamplesPorts extends Pick<Relay, 'clock'>, Part<'log', 'warn'> {
   /** Lets all other waiting work run first. */

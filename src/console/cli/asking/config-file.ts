@@ -1,8 +1,9 @@
 import { resolve } from 'node:path'
 import { type Config, ConfigError, loadConfig, loadStoreSettings, type StoreSettings } from '../../../core/config/config.ts'
 import { readCertificates } from '../../../core/config/named-file.ts'
-import { filesNamedIn } from '../../../core/config/named-files.ts'
+import { parseSource, valuesOf } from '../../../core/config/source.ts'
 import { OPENING_MS, tryOpening } from '../../../core/runtime/opening/try-opening.ts'
+import { readRegular } from '../../../regular-file.ts'
 import { fail } from '../exit-codes.ts'
 import type { ClientOptions } from './ask-relay.ts'
 
@@ -53,4 +54,42 @@ function ownCertificate({ listen: { internal } }: Config): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** A file that a setting names. */
+interface NamedFile {
+  readonly what: string
+  readonly path: string
+}
+
+const SETTINGS = new Set(['file', 'certFile', 'keyFile', 'caFile'])
+const STORE = /^sqlite:(\S.*)$/
+/** The endings of the store's files that a start tests. */
+const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key', '.tombstones', '.unstored']
+
+/**
+ * Lists the files that a config names, including secrets and the store, so that a start can test whether they can be opened. The list is empty if the
+ * config cannot be read. Loading the config then reports the reason.
+ */
+function filesNamedIn(configFile: string): readonly NamedFile[] {
+  try {
+    const source = parseSource(readRegular(configFile).toString())
+    const read = source.readable ? valuesOf(source) : { values: null }
+    return 'values' in read ? [...namedIn(read.values, [])] : []
+  } catch {
+    return []
+  }
+}
+
+function* namedIn(value: unknown, path: readonly string[]): Generator<NamedFile> {
+  if (typeof value === 'string') yield* namedBy(path, value)
+  else if (typeof value === 'object' && value !== null)
+    for (const [key, member] of Object.entries(value)) yield* namedIn(member, [...path, key])
+}
+
+function* namedBy(path: readonly string[], text: string): Generator<NamedFile> {
+  const what = path.join('.')
+  const [, storePath] = what === 'store' ? (STORE.exec(text) ?? []) : []
+  if (storePath !== undefined) for (const suffix of STORE_SUFFIXES) yield { what, path: `${storePath}${suffix}` }
+  else if (SETTINGS.has(path.at(-1) ?? '')) yield { what, path: text }
 }

@@ -3,11 +3,11 @@ import { bytesText, counted, countText } from '../../../core/domain/amounts.ts'
 import { conditionOf, type EndpointCondition, type EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
 import { hasAllComeAgain } from '../../../core/domain/ingest/refused-pushes.ts'
 import { callsText } from '../../../core/domain/polling/call-budget.ts'
-import { lastPushWords, pushEvidence } from '../../../core/domain/polling/push-standing.ts'
 import { type Past, SHOWN } from '../../overview/overview.ts'
 import { explainProblem } from '../../problems/explain-problem.ts'
 import { comebackText, spellText, wholeSpell } from '../../problems/explain-pushes.ts'
 import { headlineOf } from '../../problems/headline.ts'
+import { lastPushWords, pushEvidence } from '../../problems/push-standing.ts'
 import { carrierStateWords, pushStateWords } from '../../problems/state-words.ts'
 import {
   areOnlyMisunderstood,

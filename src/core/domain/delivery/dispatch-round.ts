@@ -198,3 +198,9 @@ function digestOf(result: Exclude<AttemptResult, { kind: 'accepted' }>): string 
   const words = Buffer.from(result.answerStart).toString('latin1', 0, COMPARED_BYTES).replace(NUMBERS, '#')
   return hash('sha256', result.kind === 'failed' ? result.reason : `${result.status} ${words}`, 'hex').slice(0, 24)
 }
+
+/** Since when the store fails the rounds of deliveries, and how many results of attempts are in memory only. */
+export interface Undelivered {
+  readonly sinceMs: number
+  readonly results: number
+}

@@ -183,3 +183,9 @@ export interface OperatorEventQuery {
   readonly before: TimeCursor | null
   readonly limit: number
 }
+
+/** A request to a chat or notification service. */
+export interface OperatorMessage {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}

@@ -4,6 +4,13 @@ import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto'
 const FORM = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 const FORM_CHARS = 44
 
+/** A key with a name. The name is shown to people; the key is never shown. */
+export interface NamedKey {
+  /** Such as `webhook.sharedKeys[0]`. */
+  readonly name: string
+  readonly key: string
+}
+
 /** Create it once and use it again: preparing a key takes longer than an HMAC. */
 export interface Verifier {
   /** Returns the index of the key that signed the body; null: no key matches, or the signature is malformed (DOMAIN 5.1). */

@@ -1,5 +1,10 @@
-import type { Undelivered } from '../../../../console/problems/concern.ts'
-import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
+import type {
+  ClaimedDelivery,
+  DispatchRound,
+  DispatchRoundReport,
+  SettledAttempt,
+  Undelivered,
+} from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { createFailureLog } from '../../log-digest.ts'
 import type { Relay, Writes } from '../../relay.ts'

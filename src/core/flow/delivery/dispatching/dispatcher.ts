@@ -1,5 +1,4 @@
-import type { Undelivered } from '../../../../console/problems/concern.ts'
-import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery, Undelivered } from '../../../domain/delivery/dispatch-round.ts'
 import type { Part, Relay, Writes } from '../../relay.ts'
 import { createDispatchRounds, createRoundTimes, type DispatchRounds, type HeldEndpoints, type RoundTimes } from './dispatch-rounds.ts'
 import { createEndpointQueues, createEndpointRates, type EndpointQueue, type EndpointQueues } from './endpoint-queues.ts'

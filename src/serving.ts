@@ -1,16 +1,16 @@
-import { startThreads } from '../../assembly/hosting/threads.ts'
-import type { RunningRelay } from '../../assembly/running-relay.ts'
-import { type Config, ConfigError } from '../../core/config/config.ts'
-import type { Actor } from '../../core/domain/admin/operator-action.ts'
-import { AppError, isStoreUnavailable } from '../../core/domain/errors.ts'
-import { describeFailure } from '../../core/domain/system-reason.ts'
-import type { Log, ReloadConfig, Reloaded } from '../../core/flow/ports.ts'
-import { createLog } from '../../core/ops/log.ts'
-import { endProcess } from '../../core/runtime/end-process.ts'
-import { setHeapFlags } from '../../core/runtime/heap-flags.ts'
-import { VERSION } from '../../package-files.ts'
-import { openConfig, readConfig } from './asking/config-file.ts'
-import { EXIT, fail, untilSignalled } from './exit-codes.ts'
+import { startThreads } from './assembly/hosting/threads.ts'
+import type { RunningRelay } from './assembly/running-relay.ts'
+import { openConfig, readConfig } from './console/cli/asking/config-file.ts'
+import { EXIT, fail, untilSignalled } from './console/cli/exit-codes.ts'
+import { type Config, ConfigError } from './core/config/config.ts'
+import type { Actor } from './core/domain/admin/operator-action.ts'
+import { AppError, isStoreUnavailable } from './core/domain/errors.ts'
+import { describeFailure } from './core/domain/system-reason.ts'
+import type { Log, ReloadConfig, Reloaded } from './core/flow/ports.ts'
+import { createLog } from './core/ops/log.ts'
+import { endProcess } from './core/runtime/end-process.ts'
+import { setHeapFlags } from './core/runtime/heap-flags.ts'
+import { VERSION } from './package-files.ts'
 
 /** Runs the relay of a config file until a signal stops it or it cannot go on. */
 export async function serve(path: string): Promise<void> {
@@ -80,7 +80,7 @@ function endOnFault(log: Log): void {
 async function start(config: Config, log: Log, reloadConfig: ReloadConfig): Promise<RunningRelay> {
   setHeapFlags()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
-  const { runRelay } = await import('../../successor.ts')
+  const { runRelay } = await import('./successor.ts')
   return await runRelay(config, log, { threads, reloadConfig })
 }
 

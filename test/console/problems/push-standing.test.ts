@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { PushChannelView } from '../../../../src/core/domain/polling/poll.ts'
-import { type PushStanding, pushEvidence, pushStanding } from '../../../../src/core/domain/polling/push-standing.ts'
-import { plainText } from '../../../../src/core/domain/words.ts'
-import { WELL } from '../../../support/portal/situation.ts'
-import { MINUTE_MS } from '../../../support/runner/constants.ts'
+import { type PushStanding, pushEvidence, pushStanding } from '../../../src/console/problems/push-standing.ts'
+import type { PushChannelView } from '../../../src/core/domain/polling/poll.ts'
+import { plainText } from '../../../src/core/domain/words.ts'
+import { WELL } from '../../support/portal/situation.ts'
+import { MINUTE_MS } from '../../support/runner/constants.ts'
 
 const NOW = Date.UTC(2026, 2, 2, 2, 20)
 const came = { ...WELL.pushes, lastPushAtMs: NOW - 3 * MINUTE_MS }

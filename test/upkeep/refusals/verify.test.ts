@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { signBody } from '../../../src/core/domain/ingest/signature.ts'
+import { CANARY, fileOf, minimal } from '../../console/cli/config-cases.ts'
 import { shipped } from '../../support/runner/shipped.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
-import { CANARY, fileOf, minimal } from './config-cases.ts'
 
 const BODY = '{"status":"Ingested"}'
 

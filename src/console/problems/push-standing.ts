@@ -1,7 +1,7 @@
-import { counted, countText, spanText } from '../amounts.ts'
-import { agoWord, timeWord, type Word } from '../words.ts'
-import type { PushChannelView } from './poll.ts'
-import { LOSSY_ABOVE, TRIAL_PUSHES } from './push-health.ts'
+import { counted, countText, spanText } from '../../core/domain/amounts.ts'
+import type { PushChannelView } from '../../core/domain/polling/poll.ts'
+import { LOSSY_ABOVE, TRIAL_PUSHES } from '../../core/domain/polling/push-health.ts'
+import { agoWord, timeWord, type Word } from '../../core/domain/words.ts'
 
 /**
  * The state of the push channel, as operators see it. `none`: no push with news has come yet. `too_early`: too few pushes have come, or all

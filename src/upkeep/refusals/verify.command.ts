@@ -1,10 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { Command } from 'commander'
+import { readConfig } from '../../console/cli/asking/config-file.ts'
+import { withExitCodes } from '../../console/cli/exit-codes.ts'
 import { type SigningKeys, signingKeysIn, signingKeysOf } from '../../core/config/signing-keys.ts'
-import { type Explanation, explainMismatch } from '../../upkeep/refusals/explain-mismatch.rules.ts'
-import { describeCause } from '../../upkeep/refusals/mismatch-causes.rules.ts'
-import { readConfig } from './asking/config-file.ts'
-import { withExitCodes } from './exit-codes.ts'
+import { type Explanation, explainMismatch } from './explain-mismatch.rules.ts'
+import { describeCause } from './mismatch-causes.rules.ts'
 
 interface VerifyOptions {
   readonly signature: readonly string[]

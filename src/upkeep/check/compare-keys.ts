@@ -1,9 +1,9 @@
+import type { AskRelay } from '../../console/cli/asking/ask-relay.ts'
+import { everyEndpoint } from '../../console/cli/asking/lists.ts'
 import type { Config } from '../../core/config/config.ts'
 import { fingerprintKey } from '../../core/domain/delivery/endpoint-keys.ts'
 import type { InspectedEndpointAnswer } from '../../core/http/delivery/endpoints.routes.ts'
-import { type CheckLine, ok, warning } from '../../upkeep/check/check.rules.ts'
-import type { AskRelay } from './asking/ask-relay.ts'
-import { everyEndpoint } from './asking/lists.ts'
+import { type CheckLine, ok, warning } from './check.rules.ts'
 
 /** At most this many endpoints are compared, because each takes a request to the relay. */
 const COMPARED_MAX = 200
