@@ -1330,8 +1330,15 @@ export interface components {
              * @description When it took them again.
              */
             until: string;
-            /** @description How many pushes it answered with 503 in between. Pushes before a restart are not counted. */
+            /** @description How many pushes it answered with 503 in between, over restarts. */
             refused: number;
+            /** @description When it did not run in between: what was pushed then got no answer. After a kill it has run up to ten seconds longer. */
+            down: {
+                /** Format: date-time */
+                lastSeenAt: string;
+                /** Format: date-time */
+                startedAt: string;
+            }[];
         } | {
             /** @constant */
             event: "disk_recovered";
@@ -2938,8 +2945,15 @@ export interface components {
              * @description When it took them again.
              */
             until: string;
-            /** @description How many pushes it answered with 503 in between. Pushes before a restart are not counted. */
+            /** @description How many pushes it answered with 503 in between, over restarts. */
             refused: number;
+            /** @description When it did not run in between: what was pushed then got no answer. After a kill it has run up to ten seconds longer. */
+            down: {
+                /** Format: date-time */
+                lastSeenAt: string;
+                /** Format: date-time */
+                startedAt: string;
+            }[];
         } | {
             id: string;
             /** @constant */
@@ -3171,7 +3185,7 @@ export interface components {
                 probation: {
                     /** Format: date-time */
                     since: string;
-                    /** @description The earliest time; at least 20 pushes must also have come. Null: the carrier has answered no poll since `since`, so no loss could be noticed. */
+                    /** @description The earliest time; at least 20 pushes must also have come. Null: no poll has brought a history since `since`, so no loss could be noticed. */
                     trustedFrom: string | null;
                 } | null;
                 /** @description Pushes that were refused in the last day, in spells without a pause of an hour, the newest first. */
@@ -3496,7 +3510,7 @@ export interface components {
                 probation: {
                     /** Format: date-time */
                     since: string;
-                    /** @description The earliest time; at least 20 pushes must also have come. Null: the carrier has answered no poll since `since`, so no loss could be noticed. */
+                    /** @description The earliest time; at least 20 pushes must also have come. Null: no poll has brought a history since `since`, so no loss could be noticed. */
                     trustedFrom: string | null;
                 } | null;
                 missed: {
@@ -6669,4 +6683,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 af58e47b46b895701ee0423acd2d475d66f13be4b8fa6ec081265761ec2d91c5
+// Made of docs/openapi.json with the SHA-256 6a6ae5ca05be770c5dd9fd1dc7ead775ddd5f4859440a3cff6f36dd799fbebcc

@@ -43,6 +43,18 @@ function tellDiskLow(of: Reader): string {
     : `The store’s disk is nearly full: ${free} are free. The relay does all its work until less than ${least} are free, and then refuses pushes`
 }
 
+function downIn(of: Reader): readonly Word[] {
+  const words: Word[] = []
+  for (let at = 0; of(`down.${at}.startedAt`) !== ''; at++)
+    words.push(
+      at === 0 ? ' The relay did not run all the time: it was last seen at ' : ', and last seen at ',
+      time(of(`down.${at}.lastSeenAt`)),
+      ' and started at ',
+      time(of(`down.${at}.startedAt`)),
+    )
+  return words.length === 0 ? [] : [...words, '; what was pushed in between got no answer and is not counted.']
+}
+
 const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
   ['gone', 'answered 410 Gone and was disabled'],
   ['failing', 'failed for 120 h and was disabled'],
@@ -160,7 +172,9 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       time(of('since')),
       ' until ',
       time(of('until')),
-      ` ${counted(Number(of('refused')), 'request was', 'requests were')} answered with 503. Does the carrier send these pushes again? If not, ask it to. To learn now what they reported about known parcels: parcel-relay refresh --all`,
+      ` ${counted(Number(of('refused')), 'request was', 'requests were')} answered with 503.`,
+      ...downIn(of),
+      ` Does the carrier send these pushes again? If not, ask it to. To learn now what they reported about known parcels: parcel-relay refresh --all`,
     ],
   },
   disk_recovered: { kind: 'ok', state: 'disk recovered', page: '/', tell: () => ['The store’s disk has room again'] },

@@ -60,7 +60,10 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
     freeBytes: wholeNumber(),
     since: instantAnswer().describe('When the relay began to refuse pushes.'),
     until: instantAnswer().describe('When it took them again.'),
-    refused: wholeNumber().describe('How many pushes it answered with 503 in between. Pushes before a restart are not counted.'),
+    refused: wholeNumber().describe('How many pushes it answered with 503 in between, over restarts.'),
+    down: z
+      .array(z.strictObject({ lastSeenAt: instantAnswer(), startedAt: instantAnswer() }))
+      .describe('When it did not run in between: what was pushed then got no answer. After a kill it has run up to ten seconds longer.'),
   }),
   disk_recovered: () => ({ freeBytes: wholeNumber(), since: since() }),
   clock_doubted: () => ({

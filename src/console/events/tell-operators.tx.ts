@@ -18,11 +18,20 @@ import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import { ERASED_WORD } from '../../upkeep/erasure/erasure.rules.ts'
 import { takeEndedJobs } from '../../upkeep/jobs/jobs.rows.ts'
 import { listRefused } from '../../upkeep/refusals/refusals.rows.ts'
-import { NEWEST_PUSHES, NOT_UNDERSTOOD, QUARANTINE_SUBJECTS, TOLD_SUBJECTS, tellQuarantined, tellUnderstood } from '../problems/trouble.ts'
+import {
+  DOWN_SUBJECTS,
+  type Down,
+  NEWEST_PUSHES,
+  NOT_UNDERSTOOD,
+  QUARANTINE_SUBJECTS,
+  TOLD_SUBJECTS,
+  tellQuarantined,
+  tellUnderstood,
+} from '../problems/trouble.ts'
 
 export type TellOperators = Pick<
   WriteSide,
-  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'endSession' | 'recordAction' | 'addTallies'
+  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'noteDown' | 'tellOperators' | 'endSession' | 'recordAction' | 'addTallies'
 >
 
 /** One transaction reads at most this many counts of quarantined pushes. */
@@ -59,13 +68,16 @@ export function createTellOperators(store: Transactions, tombstoneKey: () => Uin
           const since = new Date(sinceMs).toISOString()
           const told: OperatorEvent =
             event.event === 'disk_usable'
-              ? { ...event, since, refused: notStoredSince(await listRefused(tx), sinceMs) }
+              ? { ...event, since, refused: notStoredSince(await listRefused(tx), sinceMs), down: await takeDown(tx, sinceMs) }
               : { ...event, since }
           await recordOperatorEvent(tx, told, nowMs)
           return true
         },
         ofRole === undefined ? {} : { ofRole },
       ),
+
+    noteDown: ({ lastSeenMs, startedMs }) =>
+      store.transaction((tx) => saveTrouble(tx, { subject: `${DOWN_SUBJECTS}${startedMs}`, sinceMs: lastSeenMs, count: 0 })),
 
     tellOperators: ({ nowMs }) =>
       store.transaction(
@@ -85,6 +97,18 @@ export function createTellOperators(store: Transactions, tombstoneKey: () => Uin
         if (await noteFlush(tx, flush)) addTallies(tx, flush.additions)
       }),
   }
+}
+
+async function takeDown(tx: WriteTx, sinceMs: number): Promise<Extract<OperatorEvent, { event: 'disk_usable' }>['down']> {
+  const all = await listTroubles(tx, DOWN_SUBJECTS)
+  for (const { subject } of all) await endTrouble(tx, subject)
+  return all
+    .map(({ subject, sinceMs: lastSeenMs }): Down => ({ lastSeenMs, startedMs: Number(subject.slice(DOWN_SUBJECTS.length)) }))
+    .filter(({ startedMs }) => startedMs > sinceMs)
+    .map(({ lastSeenMs, startedMs }) => ({
+      lastSeenAt: new Date(lastSeenMs).toISOString(),
+      startedAt: new Date(startedMs).toISOString(),
+    }))
 }
 
 async function tellOfQuarantine(tx: WriteTx, nowMs: number): Promise<number> {

@@ -34,7 +34,7 @@ export interface TroubleWatchOptions {
 /** The end of `disk_low` is reported when this many times `freeBytesMin` is free. The margin keeps small changes from being reported. */
 const ROOM_AT = 2.5
 /** The end of `disk_full` is reported when this many times `freeBytesMin` is free. */
-const USABLE_AT = 1.1
+export const USABLE_AT = 1.1
 /** The carrier has recovered if it has answered, and has not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
 

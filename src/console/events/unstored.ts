@@ -4,6 +4,7 @@ import { isStoreUnavailable } from '../../core/domain/errors.ts'
 import type { Log, PostOperator } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
 import type { BackupEnd, WriteSide } from '../../core/flow/write-side.ts'
+import type { Down } from '../problems/trouble.ts'
 
 /** What is to be written to the store, as plain data, so that it can also be kept in a file. */
 export type Unwritten =
@@ -13,6 +14,9 @@ export type Unwritten =
   | { readonly kind: 'backup'; readonly end: BackupEnd; readonly event: OperatorEvent | null }
   | { readonly kind: 'refused'; readonly save: Parameters<WriteSide['saveRefused']>[0] }
   | { readonly kind: 'tallies'; readonly flush: Parameters<WriteSide['addTallies']>[0] }
+  /** When the relay ran; it is not written to the store. The next run makes a `down` of it. */
+  | { readonly kind: 'alive'; readonly atMs: number }
+  | { readonly kind: 'down'; readonly down: Down }
 
 export interface Kept {
   readonly what: Unwritten
@@ -31,7 +35,7 @@ export interface UnstoredItems {
 export interface UnstoredPorts
   extends Part<'clock', 'now'>,
     Part<'log', 'debug' | 'info' | 'warn' | 'error'>,
-    Writes<'beginTrouble' | 'recordOperatorEvent' | 'endBackup' | 'saveRefused' | 'addTallies'> {
+    Writes<'beginTrouble' | 'recordOperatorEvent' | 'endBackup' | 'saveRefused' | 'addTallies' | 'noteDown'> {
   /** Null: the store is on a server, so that there is no folder of the store. */
   readonly file: UnstoredItems | null
   /** Called when an operator event may have been queued. */
@@ -59,7 +63,7 @@ const ROUNDS_BEFORE_POST = 2
 /** What fails for another reason than the store is tried this often. */
 const TRIES_MAX = 60
 /** What matters most comes first: if not everything fits into the file, the rest is left out. */
-const ORDER: readonly Unwritten['kind'][] = ['refused', 'trouble', 'event', 'backup', 'tallies']
+const ORDER: readonly Unwritten['kind'][] = ['refused', 'trouble', 'down', 'alive', 'event', 'backup', 'tallies']
 
 interface Waiting extends Kept {
   /** How often it has failed for another reason than the store. */
@@ -69,7 +73,7 @@ interface Waiting extends Kept {
 /** Begins with what the last run has left in the file. */
 export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts): Unstored {
   const lists: (() => readonly Unwritten[])[] = []
-  const saving = openSaving(file, log)
+  const saving = openSaving({ file, clock, log })
   let kept: readonly Waiting[] = saving.left.map((one) => ({ ...one, failures: 0 }))
   let numbers = 0
   /** How many rounds in a row have ended because the store failed. */
@@ -191,12 +195,20 @@ async function writeTo(write: UnstoredPorts['write'], what: Unwritten, isPosted:
       return await write.saveRefused(what.save)
     case 'tallies':
       return await write.addTallies(what.flush)
+    case 'down':
+      return await write.noteDown(what.down)
+    case 'alive':
+      return
   }
 }
 
 /** Reads what the last run has saved, and saves what is kept. */
-function openSaving(file: UnstoredItems | null, log: Pick<Log, 'debug'>) {
-  const left = (file?.read() ?? []).map((one, at) => (eventOf(one.what) === null ? { ...one, id: `left_${at}` } : one))
+function openSaving({ file, clock, log }: Pick<UnstoredPorts, 'file' | 'clock'> & { readonly log: Pick<Log, 'debug'> }) {
+  const startedMs = clock.now()
+  const left = (file?.read() ?? []).map((one, at): Kept => {
+    const what: Unwritten = one.what.kind === 'alive' ? { kind: 'down', down: { lastSeenMs: one.what.atMs, startedMs } } : one.what
+    return eventOf(what) === null ? { ...one, what, id: `left_${at}` } : one
+  })
   let saved = left.length === 0 ? '[]' : ''
   return {
     left,

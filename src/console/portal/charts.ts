@@ -53,12 +53,14 @@ export function swatch(part: number): Markup {
   return html`<svg class="sw" viewBox="0 0 10 10" aria-hidden="true"><rect class="c-p${part}" width="10" height="10"/></svg>`
 }
 
-/** The outcomes of pushes with a valid signature. */
-export const AUTHENTIC = ['recorded', 'duplicate', 'quarantined', 'expired'] as const
+/** The outcomes of pushes that were taken. The tallies and `relay_pushes_received_total` count the refused ones too. */
+export const TAKEN = ['recorded', 'duplicate', 'quarantined', 'expired'] as const
 
 type Count = (counts: Counts) => number
 
-const pushesOf: Count = (counts) => totalOf(counts, AUTHENTIC)
+const takenOf: Count = (counts) => totalOf(counts, TAKEN)
+/** Anybody can send what other outcomes stand for, so they show no loss. */
+const refusedOf: Count = (counts) => totalOf(counts, ['storage_unavailable'])
 const acceptedOf: Count = (counts) => counts.accepted ?? 0
 const failedOf: Count = (counts) => counts.failed ?? 0
 
@@ -72,7 +74,7 @@ export function trafficSection({ hours, days }: Traffic): Markup {
         ...(over === undefined ? {} : { over: series[kind].map((one) => over(one)) }),
         // Missed pushes have the same colour as on the carrier's page.
         ...(kind === 'missed' ? { values: counts.map(() => 0), over: counts, overKind: 'warn' as const } : {}),
-        summary: `${kind}, ${span}: ${countText(sumOf(series[kind], count))}${over === undefined ? '' : `, failed: ${countText(sumOf(series[kind], over))}`}`,
+        summary: `${kind}, ${span}: ${countText(sumOf(series[kind], count))}${over === undefined ? '' : `, ${kind === 'pushes' ? 'refused' : 'failed'}: ${countText(sumOf(series[kind], over))}`}`,
       })
     }
     const sum = (series: TrafficSeries) => countText(sumOf(series[kind], count))
@@ -95,7 +97,7 @@ ${table({
     { title: 'Sum', isNumber: true },
   ],
   rows: [
-    row('Pushes received', 'pushes', pushesOf),
+    row(html`Pushes taken <small>red: authentic, answered with 503</small>`, 'pushes', takenOf, refusedOf),
     row(html`Missed pushes <small>found by polls</small>`, 'missed', totalOf),
     row('Polls', 'polls', totalOf),
     row(html`Deliveries <small>red: failed attempts</small>`, 'attempts', acceptedOf, failedOf),
@@ -107,7 +109,8 @@ ${table({
       label: 'Traffic by hour',
       columns: [
         { title: 'Hour', isTime: true },
-        { title: 'Pushes', isNumber: true },
+        { title: 'Pushes taken', isNumber: true },
+        { title: 'Refused (503)', isNumber: true },
         { title: 'Missed', isNumber: true },
         { title: 'Polls', isNumber: true },
         { title: 'Delivered', isNumber: true },
@@ -115,7 +118,8 @@ ${table({
       ],
       rows: hours.fromMs.map((fromMs, at) => {
         const numbers = [
-          pushesOf(hours.pushes[at] ?? {}),
+          takenOf(hours.pushes[at] ?? {}),
+          refusedOf(hours.pushes[at] ?? {}),
           totalOf(hours.missed[at] ?? {}),
           totalOf(hours.polls[at] ?? {}),
           acceptedOf(hours.attempts[at] ?? {}),

@@ -246,7 +246,7 @@ export function comebackText(spells: readonly RefusedPushes[]): string | null {
   const again = comebacks.reduce((sum, one) => sum + one.again, 0)
   if (pushes === 0 || comebacks.length < spells.length) return null
   if (again >= pushes) return `${counted(pushes, 'push was', 'pushes were')} refused, and all have come again.`
-  return `At most ${counted(pushes, 'different push was', 'different pushes were')} refused, and ${again === 0 ? 'none' : `at least ${countText(again)}`} ${again > 1 ? 'have' : 'has'} come again. After a restart, and at another replica, the relay does not recognize them, and counts them anew.`
+  return `At most ${counted(pushes, 'different push was', 'different pushes were')} refused, and ${again === 0 ? 'none is known to have' : `at least ${countText(again)} ${again > 1 ? 'have' : 'has'}`} come again. After a restart, and at another replica, the relay does not recognize them, and counts them anew.`
 }
 
 function secondText(seconds: number): string {

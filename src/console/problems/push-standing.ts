@@ -108,7 +108,7 @@ function trialWords({ health, probation }: PushChannelView, nowMs: number): read
   if (probation === null) return ['It is too early to tell whether pushes are lost.']
   const { sinceMs, untilMs, pushes } = probation
   if (untilMs === null)
-    return ['It is too early to tell whether pushes are lost: the carrier has answered no poll since ', timeWord(sinceMs), '.']
+    return ['It is too early to tell whether pushes are lost: no poll has brought a history since ', timeWord(sinceMs), '.']
   if (untilMs <= nowMs && pushes >= TRIAL_PUSHES)
     return ['Enough have come to tell whether any are lost: the relay is about to judge them.']
   if (untilMs <= nowMs)

@@ -24,8 +24,8 @@ export type EndEvent = Extract<
   { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' | 'clock_trusted' }
 >
 
-/** An event without what only the store knows: when the trouble began, and how many pushes were refused meanwhile, over restarts. */
-type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since' | 'refused'> : never
+/** An event without what only the store knows: when the trouble began, and over restarts, how many pushes were refused and when no relay ran. */
+type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since' | 'refused' | 'down'> : never
 
 /** A trouble that is over. Operators are notified once, but only if they were notified of its beginning. */
 export interface TroubleEnded {
@@ -36,6 +36,15 @@ export interface TroubleEnded {
 
 /** The subjects of the troubles of the store's disk: below twice the limit, and below the limit. */
 export const DISK_SUBJECTS = { low: 'disk', full: 'disk full' } as const
+
+/** The prefix of the subject for a time at a full disk in which the relay did not run. `sinceMs`: when it was last seen; the subject ends with the time of its start. */
+export const DOWN_SUBJECTS = 'down until '
+
+/** A time in which the relay did not run, epoch milliseconds. A relay that was killed has run up to ten seconds longer. */
+export interface Down {
+  readonly lastSeenMs: number
+  readonly startedMs: number
+}
 
 /** The prefix of the subject for a certificate that is about to expire. */
 export const CERTIFICATE_SUBJECTS = 'certificate '

@@ -20,7 +20,7 @@ import { judgeAtRestKeys, judgeBackupsOf, openFilesLimit } from '../../upkeep/ch
 import { readStorageState } from '../../upkeep/erasure/clean-storage.ts'
 import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
 import { createRefusedPushes, type RefusedPushesKeeper } from '../../upkeep/refusals/refused-pushes.ts'
-import { createTroubleWatch } from '../events/trouble-watch.ts'
+import { createTroubleWatch, USABLE_AT } from '../events/trouble-watch.ts'
 import { createUnstored, type Unstored } from '../events/unstored.ts'
 import { type ConcernsPorts, createConcerns } from '../overview/overview.ts'
 import { localConcerns } from '../problems/concern.ts'
@@ -264,11 +264,27 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, parts: TellingP
       () => work().catch((err: unknown) => log.debug({ err }, 'notifying operators or deleting old events failed; the relay tries again')),
       everyMs,
     )
+  const noteAlive = proofOfLife(limits.freeSpaceBytesMin, parts)
   const look = async () => {
     await watch()
+    noteAlive()
     await unstored.retry(parts.delivery.postOperator)
   }
   for (const repeated of [often(look, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
+}
+
+/** While the disk is full, saves every ten seconds that the relay runs, and at its stop until when, so that the next run knows how long it did not. */
+function proofOfLife(freeBytesMin: number, { disk, clock, unstored, closing }: TellingParts): () => void {
+  let atMs: number | null = null
+  unstored.add(() => (atMs === null ? [] : [{ kind: 'alive', atMs }]))
+  closing.add(() => {
+    if (atMs !== null) atMs = clock.now()
+  })
+  return () => {
+    const nowMs = clock.now()
+    if (disk.state().freeBytes >= USABLE_AT * freeBytesMin) atMs = null
+    else if (atMs === null || Math.abs(nowMs - atMs) >= SAVE_MS) atMs = nowMs
+  }
 }
 
 type ConcernParts = Pick<Relay, 'reads' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'certificates' | 'isQuiet'>

@@ -1,4 +1,4 @@
-import type { TroubleBegun, TroubleEnded } from '../../console/problems/trouble.ts'
+import type { Down, TroubleBegun, TroubleEnded } from '../../console/problems/trouble.ts'
 import type { BackupState, MadeBackup } from '../../upkeep/backups/backup.rules.ts'
 import type { ErasureWrites } from '../../upkeep/erasure/erasure-ports.ts'
 import type { Retention } from '../../upkeep/retention/retention.rules.ts'
@@ -238,6 +238,8 @@ export interface AdminWrites {
   beginTrouble(begun: TroubleBegun & OfRole & Posted): Promise<boolean>
   /** Notifies operators that a trouble is over, if they were notified that it had begun. Returns whether it notified them now. */
   endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
+  /** Keeps when the relay did not run, for the event of the end of a full disk. */
+  noteDown(down: Down): Promise<void>
   /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
   tellOperators(request: { readonly nowMs: number }): Promise<number>
   /** Logs a session of the portal out, for all replicas. */

@@ -83,7 +83,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
     if (lost === null && before.lost !== null)
       log.info({ file: before.lost.name }, 'the file of the store is back: the relay takes pushes again')
     if (isShort(state) && !isShort(before))
-      log.warn({ freeBytes, freeBytesMin }, 'the disk is nearly full: pushes get 503 until there is room')
+      log.warn({ freeBytes, freeBytesMin }, 'the disk has too little room (limits.freeSpaceMin): pushes get 503 until it has more')
     if (!isShort(state) && isShort(before)) log.info({ freeBytes }, 'the disk has room again: the relay takes pushes')
     if (isLong(state) && !isLong(before))
       log.warn({ logBytes, logBytesWarn }, 'the write-ahead log keeps growing: another program holds a long read transaction on the store')

@@ -154,7 +154,10 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
 async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running): Promise<boolean> {
   for (let turn = 0; !move.isStopping; turn++) {
     move.progress = await move.mover.advance()
-    if (trouble() !== null) throw new Error('The disk is nearly full. Delete what was copied if it is on the same disk, and make room.')
+    if (trouble() !== null)
+      throw new Error(
+        'The store can take no more now: its disk is full, or nearly, or a file of it is lost. /readyz says which. If what was copied is on the same disk, delete it.',
+      )
     const { step, done, total } = move.progress
     if (turn % TURNS_PER_LOOK !== 0 && step !== 'waiting') continue
     const rows = step === 'copying' ? done : total

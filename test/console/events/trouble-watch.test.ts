@@ -16,6 +16,7 @@ const NO_WRITES = {
   endBackup: async () => false,
   saveRefused: async () => undefined,
   addTallies: async () => undefined,
+  noteDown: async () => undefined,
 }
 
 const well: CarrierState = { ...CARRIER, lastAnswerAtMs: NOON }

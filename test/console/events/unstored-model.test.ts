@@ -70,6 +70,7 @@ function openWorld() {
         endBackup: async () => false,
         saveRefused: async () => undefined,
         addTallies: async () => undefined,
+        noteDown: async () => undefined,
       },
       file: {
         read: () => structuredClone(world.saved),

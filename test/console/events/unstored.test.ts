@@ -26,7 +26,7 @@ const reload = (problem: string): Unwritten => ({
   atMs: NOON,
 })
 
-function open({ file }: { readonly file: UnstoredItems | null } = { file: null }) {
+function open({ file, nowMs = NOON }: { readonly file: UnstoredItems | null; readonly nowMs?: number } = { file: null }) {
   const stored: unknown[] = []
   const posted: { readonly event: Record<string, unknown>; readonly id: string }[] = []
   const { log, lines } = createLogBook()
@@ -48,9 +48,10 @@ function open({ file }: { readonly file: UnstoredItems | null } = { file: null }
       recordOperatorEvent: (event, atMs, given) => take('event')({ event, atMs, ...given }),
       saveRefused: take('refused'),
       addTallies: take('tallies'),
+      noteDown: take('down'),
     },
     file,
-    clock: { now: () => NOON },
+    clock: { now: () => nowMs },
     log,
     wake: () => undefined,
   })
@@ -207,4 +208,23 @@ test('a trouble that is dropped is not stored any more', async () => {
   now.failure = null
   await round()
   expect(stored).toEqual([])
+})
+
+test('a run that was last seen at a full disk leaves to the next one when no relay ran, until the store can take it', async () => {
+  const disk = fileOfItems()
+  const first = open(disk)
+  first.fail()
+  first.unstored.add(() => [{ kind: 'alive', atMs: NOON - 4000 }])
+  await first.round()
+  const second = open({ file: disk.file, nowMs: NOON + 1000 })
+  second.fail()
+  second.unstored.add(() => [{ kind: 'alive', atMs: NOON + 2000 }])
+  await second.round()
+  const third = open({ file: disk.file, nowMs: NOON + 5000 })
+  await third.round()
+  expect(third.stored).toEqual([
+    ['down', { lastSeenMs: NOON - 4000, startedMs: NOON + 1000 }],
+    ['down', { lastSeenMs: NOON + 2000, startedMs: NOON + 5000 }],
+  ])
+  expect([third.posted, disk.written.at(-1)]).toEqual([[], []])
 })

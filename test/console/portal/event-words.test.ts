@@ -66,6 +66,20 @@ test.each([
     { freeBytes: 1, since: '2026-11-25T10:05:07.286Z', until: '2026-11-25T10:11:07.286Z', refused: 355 },
     'The store’s disk has room for pushes again. From 10:05 UTC until 10:11 UTC 355 requests were answered with 503. Does the carrier send these pushes again? If not, ask it to. To learn now what they reported about known parcels: parcel-relay refresh --all',
   ],
+  [
+    'disk_usable',
+    {
+      freeBytes: 1,
+      since: '2026-11-25T10:05:07.286Z',
+      until: '2026-11-25T10:11:07.286Z',
+      refused: 1,
+      down: [
+        { lastSeenAt: '2026-11-25T10:06:07.286Z', startedAt: '2026-11-25T10:07:07.286Z' },
+        { lastSeenAt: '2026-11-25T10:08:07.286Z', startedAt: '2026-11-25T10:10:07.286Z' },
+      ],
+    },
+    'The store’s disk has room for pushes again. From 10:05 UTC until 10:11 UTC 1 request was answered with 503. The relay did not run all the time: it was last seen at 10:06 UTC and started at 10:07 UTC, and last seen at 10:08 UTC and started at 10:10 UTC; what was pushed in between got no answer and is not counted. Does the carrier send these pushes again? If not, ask it to. To learn now what they reported about known parcels: parcel-relay refresh --all',
+  ],
   ['certificate_expiring', { listener: 'public', expiresAt: 'soon' }, 'The certificate of public expires at soon'],
 ])('%s becomes a plain sentence', (event, detail, sentence) => {
   expect(told(event, detail)).toBe(sentence)

@@ -77,7 +77,7 @@ test('for a full disk, the page says that pushes are refused and polls stopped; 
   const situation: Situation & Past = {
     ...silent,
     pushes: { ...silent.pushes, health: 'healthy' },
-    notReady: ['disk_nearly_full: less than limits.freeSpaceMin is free where the store is'],
+    notReady: ['disk_full: 5 MB are free where the store is, less than limits.freeSpaceMin'],
     disk,
   }
   const page = overviewPage(visitAt(''), situation)
@@ -98,7 +98,7 @@ test('the lead under the headline fits the problem: the carrier, or pushes that 
   const page = overviewPage(visitAt(''), failing)
   expect(page).toContain('Pushes are still taken and sent on. What no push brings is found once the carrier can be asked again.')
   expect(page).not.toContain('Events that a webhook refuses wait for it')
-  const notReady = ['disk_nearly_full: less than limits.freeSpaceMin is free where the store is']
+  const notReady = ['disk_full: 5 MB are free where the store is, less than limits.freeSpaceMin']
   expect(overviewPage(visitAt(''), { ...failing, notReady })).toContain('Pushes are answered with 503.')
 })
 

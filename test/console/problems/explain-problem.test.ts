@@ -97,7 +97,7 @@ test('the explanation of pushes that got 503 says how many are known to have com
     const refused = Array.from({ length: count }, () => ({ cause: 'not_stored' as const, count: 355, fromMs: 0, untilMs: 1000, comeback }))
     return explainPlainly({ kind: 'pushes_refused', refused }, WELL, 2000).evidence[count]
   }
-  expect(evidenceOf(0, 1)).toMatch(/^At most 120 different pushes were refused, and none has come again\. After a restart/)
+  expect(evidenceOf(0, 1)).toMatch(/^At most 120 different pushes were refused, and none is known to have come again\. After a restart/)
   expect(evidenceOf(59)).toMatch(/^At most 240 different pushes were refused, and at least 118 have come again\./)
   expect(evidenceOf(120)).toBe('240 pushes were refused, and all have come again.')
 })

@@ -19,10 +19,10 @@ describe.each([
     `${LAST} It is too early to tell whether pushes are lost until 2026-03-02T02:24:00.000Z.`,
   ],
   [
-    'pushes after which no poll was answered',
+    'pushes after which no poll brought a history: a 404 is an answer, and shows no loss',
     { health: 'unknown', probation: { ...trial, untilMs: null } },
     'too_early',
-    `${LAST} It is too early to tell whether pushes are lost: the carrier has answered no poll since 2026-03-02T02:13:00.000Z.`,
+    `${LAST} It is too early to tell whether pushes are lost: no poll has brought a history since 2026-03-02T02:13:00.000Z.`,
   ],
   [
     'too few pushes',

@@ -113,7 +113,7 @@ test('a relay without a parcel or a push is new', () => {
 })
 
 test('a disk with room is no problem, and a full disk is a problem of its own', () => {
-  const full = { disk: { ...DISK, freeBytes: 99 }, notReady: ['disk_nearly_full: less than it needs'] }
+  const full = { disk: { ...DISK, freeBytes: 99 }, notReady: ['disk_full: less than it needs'] }
   expect([
     kinds({ ...fine, disk: DISK }),
     kinds({ ...fine, ...full }),
@@ -122,7 +122,7 @@ test('a disk with room is no problem, and a full disk is a problem of its own', 
 })
 
 test('a relay that reports a full disk without a measurement is not ready', () => {
-  expect(kinds({ ...fine, notReady: ['disk_nearly_full: less than it needs'] })).toEqual(['not_ready'])
+  expect(kinds({ ...fine, notReady: ['disk_full: less than it needs'] })).toEqual(['not_ready'])
 })
 
 test('silent pushes count as misunderstood if a later push is in quarantine', () => {

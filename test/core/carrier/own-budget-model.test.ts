@@ -3,6 +3,7 @@ import { createBudgetSaver, createOwnBudget, remainingWaitMs } from '../../../sr
 import { createCallQueue } from '../../../src/core/carrier/call/call-queue.ts'
 import type { CarrierMemory } from '../../../src/core/domain/polling/call-budget.ts'
 import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 import { createTimeline } from './timeline.ts'
 
 const WRITE_MS = 5
@@ -87,6 +88,24 @@ function openModel(seed: number) {
   }
   return { random, pick, pass, start, limits, calls, jump, answered: () => answered }
 }
+
+test('P12: a count that cannot be saved is an error while the relay runs, and none while it stops', async () => {
+  const saverOf = () => {
+    const { log, lines } = createLogBook()
+    const clock = { now: () => 0, monotonic: () => 0 }
+    const budget = createOwnBudget({ callsPerDay: 100, ratePerSecond: 1, concurrency: 1 })
+    const tokens = () => ({ pausedUntilMs: () => 0, refusal: () => null })
+    const remember = () => Promise.reject(new Error('SQLITE_FULL'))
+    return { lines, saver: createBudgetSaver({ budget, tokens, remember, clock, asking: { lastMs: () => 0 }, log }) }
+  }
+  const stopping = saverOf()
+  expect(await stopping.saver.close()).toBe(false)
+  expect(stopping.lines.map(({ level }) => level)).toEqual(['info'])
+  const running = saverOf()
+  expect(await running.saver.keep()).toBe(false)
+  expect(await running.saver.close()).toBe(false)
+  expect(running.lines.map(({ level }) => level)).toEqual(['error'])
+})
 
 test('P12, P13: no limit of the budget is exceeded despite kills, pauses, hangs and clock jumps', async () => {
   for (let seed = 1; seed <= 40; seed++) {

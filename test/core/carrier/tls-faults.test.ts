@@ -28,7 +28,7 @@ afterEach(closeOpened)
 
 const READY: Omit<Parameters<typeof createReadiness>[0], 'carrier'> = {
   reads: { ping: async () => undefined },
-  disk: { trouble: () => null, state: () => ({ lost: null }) },
+  disk: { trouble: () => null, state: () => ({ freeBytes: 0, lost: null }) },
   pushHealth: () => 'unknown',
   misdirected: async () => [],
   lostKeys: async () => null,

@@ -65,7 +65,7 @@ testWith('a small file system')('S5: a disk that is full at once is told while i
   rmSync(ballast)
   const ended = await toldOnce('disk_usable')
   await toldOnce('disk_recovered')
-  expect(ended).toMatchObject({ since: began?.at, refused: 1 })
+  expect(ended).toMatchObject({ since: began?.at, refused: 1, down: [] })
   const { events } = (await operate('GET', '/relay/operator-events')).body
   expect(events).toContainEqual(expect.objectContaining({ event: 'disk_full', at: began?.at }))
   expect([told('disk_full').length, told('disk_low').length]).toEqual([1, 1])
@@ -78,11 +78,16 @@ testWith('a small file system')('S5: what was refused at a full disk is known to
   const ballast = fillUp(disk)
   await toldOnce('disk_full')
   for (let at = 0; at < 28; at++) expect(await first.statusOf(`refused ${at}`)).toBe(503)
-  await first.stop()
+  const [stoppingMs, , startingMs] = [Date.now(), await first.stop(), Date.now()]
   rmSync(ballast)
   const { operate } = await start()
+  const startedMs = Date.now()
   expect((await operate('GET', '/relay/overview')).body.pushes).toMatchObject({ refused: [{ cause: 'not_stored', count: 28 }] })
-  expect(await toldOnce('disk_usable')).toMatchObject({ refused: 28 })
+  const ended = await toldOnce('disk_usable')
+  expect(ended).toMatchObject({ refused: 28, down: [expect.anything()] })
+  const { down } = JSON.parse(JSON.stringify(ended))
+  const times = [stoppingMs, Date.parse(down[0].lastSeenAt), startingMs, Date.parse(down[0].startedAt), startedMs]
+  expect(times).toEqual(times.toSorted((a, b) => a - b))
   const { body } = await operate('GET', '/relay/tallies?kind=pushes')
   expect(JSON.stringify(body)).toContain('"storage_unavailable":28')
   expect(told('disk_full')).toHaveLength(1)

@@ -40,7 +40,7 @@ testWith('a small file system')('S5, S6, F4: pushes are refused before the disk 
   const { bavail, bsize } = statfsSync(disk)
   writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize - 3 * MB))
   await until(async () => (await readiness(relay)).status === 503)
-  expect(await (await readiness(relay)).text()).toContain('disk_nearly_full')
+  expect(await (await readiness(relay)).text()).toContain('disk_full: ')
   const refused = await push(relay.publicUrl, pushBody({ location: 'too late' }))
   expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([503, 5])
   expect((await ask(relay.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)

@@ -154,12 +154,12 @@ test('a store that refuses writes is not moved', async () => {
   await expect(world.moves.start({ to: 'there' }, OPERATOR)).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
 })
 
-test('a move is abandoned when the disk is nearly full', async () => {
+test('a move is abandoned when the store can take no more', async () => {
   let looks = 0
   const world = movesOf({ turns: [COPYING], trouble: () => (looks++ > 0 ? 'short' : null) })
   await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)
-  expect(world.calls).toEqual([expect.stringContaining('abandon: The disk is nearly full'), 'close'])
+  expect(world.calls).toEqual([expect.stringContaining('abandon: The store can take no more now'), 'close'])
 })
 
 test('a switch that fails abandons the move, and the relay resumes its work', async () => {

@@ -12,7 +12,7 @@ import { describeMisdirected } from '../../problems/explain-pushes.ts'
 import { noPushSinceMs, pushEvidence, pushStanding } from '../../problems/push-standing.ts'
 import { carrierStateWords, pushStateWords, type StateWords } from '../../problems/state-words.ts'
 import { areOnlyMisunderstood, doPollsReplacePushes, misdirectedSincePush, type Situation } from '../../problems/verdict.ts'
-import { AUTHENTIC, axis, bars, budgetBar, swatch } from '../charts.ts'
+import { axis, bars, budgetBar, swatch, TAKEN } from '../charts.ts'
 import { html, link, type Markup, type Part } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'
 import { asOfLine, headline, type StateKind, sentenceOnPage, settingsList, stateMark, table, wordsOnPage } from '../parts.ts'
@@ -237,11 +237,11 @@ const LATENESS_NAMES: Readonly<Record<string, string>> = {
 
 /** Draws the pushes and the missed pushes of each hour. */
 function pushHours({ hours }: Traffic): Markup {
-  const pushes = hours.pushes.map((counts) => totalOf(counts, AUTHENTIC))
+  const pushes = hours.pushes.map((counts) => totalOf(counts, TAKEN))
   const missed = hours.missed.map((counts) => totalOf(counts))
   const sum = (counts: readonly number[]) => countText(counts.reduce((all, one) => all + one, 0))
   const names = [0, 8, 16].map((at) => hourBegun(hours.fromMs[at] ?? 0))
-  return html`<p>Pushes, hour by hour (blue), and entries that only polls found (amber).</p>
+  return html`<p>Pushes that were taken, hour by hour (blue), and entries that only polls found (amber).</p>
 ${bars({ values: pushes, over: missed, overKind: 'warn', size: 'strip', summary: `Last 24 hours: ${sum(pushes)} pushes, ${sum(missed)} missed` })}
 ${axis([...names, 'now'])}`
 }

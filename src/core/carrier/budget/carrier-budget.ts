@@ -6,7 +6,14 @@ import type { Relay } from '../../flow/relay.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { BudgetStore, SharedCarrier } from '../../store/polling/shared-carrier.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
-import { type BudgetSaverPorts, type CallLimits, createBudgetSaver, createOwnBudget, NOT_SAVED, type SlotResult } from './own-budget.ts'
+import {
+  type BudgetSaverPorts,
+  type CallLimits,
+  createBudgetSaver,
+  createOwnBudget,
+  createSavingLog,
+  type SlotResult,
+} from './own-budget.ts'
 
 /** If a slot is not used within this time after it was requested, it is given back. Otherwise unused slots could add up to a burst. */
 const USE_WITHIN_MS = 250
@@ -257,18 +264,15 @@ function openOwnBudget(options: BudgetOptions, memory: CarrierMemory | null, pau
 function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): CarrierBudget {
   const { log, clock, asking, remember } = options
   const calls = createSharedBudget({ ...options, store: shared.budget, replica: randomBytes(5).toString('base64url') })
-  let isWell = true
-  const guard = async (work: () => Promise<boolean>): Promise<boolean> => {
+  const logSaving = createSavingLog(log)
+  const guard = async (work: () => Promise<boolean>, isLast = false): Promise<boolean> => {
     const failure = await work().then(
       (done) => (done ? null : { code: 'TOO_LATE' }),
       (err: unknown) => ({ err }),
     )
-    if (failure !== null && isWell) log.error(failure, NOT_SAVED)
-    if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
-    isWell = failure === null
-    return isWell
+    return logSaving(failure, isLast)
   }
-  const keep = () =>
+  const keep = (isLast = false) =>
     guard(async () => {
       await calls.settle()
       // Save the time too, because the poller of the next run must know until when this run was alive.
@@ -281,12 +285,12 @@ function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): Carrie
         refusal: null,
       })
       return true
-    })
+    }, isLast)
   return {
     ...calls,
     slots: calls,
     reserve: (waiting) => guard(() => calls.reserve(waiting)),
     keep,
-    close: keep,
+    close: () => keep(true),
   }
 }

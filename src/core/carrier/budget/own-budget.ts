@@ -15,6 +15,7 @@ import {
 } from '../../domain/polling/call-budget.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import { systemReason } from '../../domain/system-reason.ts'
+import type { Log } from '../../flow/ports.ts'
 import type { Relay } from '../../flow/relay.ts'
 import type { AskingClock } from '../call/carrier-time.ts'
 
@@ -156,8 +157,22 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
 }
 
 /** While it cannot save, the relay makes the calls that it has saved ahead of need, such as those of a check. */
-export const NOT_SAVED =
-  'the relay cannot save how many calls it makes to the carrier: it makes those that it has saved in advance, and then none'
+const NOT_SAVED = 'the relay cannot save how many calls it makes to the carrier: it makes those that it has saved in advance, and then none'
+/** No call is lost by that, and none is made too many. */
+const NOT_SAVED_AT_LAST =
+  'the relay could not save how many calls it has made to the carrier before it stopped: those that it had saved in advance count as made'
+
+/** Logs when saving the number of calls begins to fail, and when it works again. Returns whether it worked. `isLast`: the relay stops. */
+export function createSavingLog(log: Pick<Log, 'error' | 'info'>): (failure: object | null, isLast: boolean) => boolean {
+  let isWell = true
+  return (failure, isLast) => {
+    if (failure !== null && isWell && isLast) log.info(failure, NOT_SAVED_AT_LAST)
+    if (failure !== null && isWell && !isLast) log.error(failure, NOT_SAVED)
+    if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
+    isWell = failure === null
+    return isWell
+  }
+}
 
 export interface BudgetSaverPorts extends Pick<Relay, 'clock' | 'log'> {
   readonly budget: OwnBudget
@@ -180,7 +195,7 @@ interface BudgetSaver {
 
 export function createBudgetSaver({ budget, tokens, remember, clock, asking, log }: BudgetSaverPorts): BudgetSaver {
   let isClosed = false
-  let isWell = true
+  const logSaving = createSavingLog(log)
 
   const wallOf = (untilMs: number): number | null => {
     const leftMs = untilMs - clock.monotonic()
@@ -198,10 +213,7 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
       () => null,
       (error: unknown) => ({ because: systemReason(error), code: systemCode(error) ?? 'UNKNOWN' }),
     )
-    if (failure !== null && isWell) log.error(failure, NOT_SAVED)
-    if (failure === null && !isWell) log.info({}, 'the relay can save the number of its calls to the carrier again')
-    isWell = failure === null
-    return isWell
+    return logSaving(failure, isClosed)
   }
 
   return {

@@ -11,7 +11,7 @@ export interface DiskRoom {
 }
 
 /** The code with which the reason of `/readyz` begins while the disk is full. */
-export const DISK_FULL = 'disk_nearly_full'
+export const DISK_FULL = 'disk_full'
 
 /** Whether pushes are refused because too little is free. */
 export function isDiskFull({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {

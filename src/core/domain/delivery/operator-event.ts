@@ -69,10 +69,17 @@ export type OperatorEvent =
   /** `disk_low`: less than twice `freeBytesMin` is free. `disk_full`: less than `freeBytesMin` is free, so pushes are refused. */
   | { readonly event: 'disk_low' | 'disk_full'; readonly freeBytes: number; readonly freeBytesMin: number }
   /**
-   * Pushes are accepted again. They were refused from `since` until `until`. `refused`: how many pushes were answered with 503 in that time,
-   * not counting those before a restart of the relay.
+   * Pushes are accepted again. They were refused from `since` until `until`. `refused`: how many were answered with 503 in that time, over
+   * restarts. `down`: when the relay did not run in that time, so that what was pushed got no answer and is not counted.
    */
-  | { readonly event: 'disk_usable'; readonly freeBytes: number; readonly since: string; readonly until: string; readonly refused: number }
+  | {
+      readonly event: 'disk_usable'
+      readonly freeBytes: number
+      readonly since: string
+      readonly until: string
+      readonly refused: number
+      readonly down: readonly { readonly lastSeenAt: string; readonly startedAt: string }[]
+    }
   /** At least twice `freeBytesMin` is free again. */
   | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
   /**

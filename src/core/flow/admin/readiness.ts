@@ -1,4 +1,5 @@
 import { DISK_FULL } from '../../domain/admin/disk-room.ts'
+import { bytesText } from '../../domain/amounts.ts'
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../domain/errors.ts'
 import type { MisdirectedPath } from '../../domain/ingest/refused-pushes.ts'
@@ -32,7 +33,7 @@ export interface ReadinessPorts extends Reads<'ping'> {
   readonly carrier: Pick<Carrier, 'state'>
   readonly disk: {
     readonly trouble: () => 'short' | 'lost' | 'moving' | null
-    readonly state: () => { readonly lost: LostFile | null }
+    readonly state: () => { readonly freeBytes: number; readonly lost: LostFile | null }
   }
   readonly pushHealth: () => PushHealth
   /** The wrong paths to which something was posted, the most recent first. */
@@ -61,7 +62,8 @@ export function createReadiness({ reads, carrier, disk, pushHealth, misdirected,
     async read(): Promise<Readiness> {
       const reasons: string[] = []
       await caughtUp()
-      if (disk.trouble() === 'short') reasons.push(`${DISK_FULL}: less than limits.freeSpaceMin is free where the store is`)
+      if (disk.trouble() === 'short')
+        reasons.push(`${DISK_FULL}: ${bytesText(disk.state().freeBytes)} are free where the store is, less than limits.freeSpaceMin`)
       if (disk.trouble() === 'moving') reasons.push('store_moving: another store is about to take the place of this one')
       if (disk.trouble() === 'lost') reasons.push(describeLost(disk.state().lost))
       for (const [kind, failure] of failures) reasons.push(`storage_unavailable: ${kind} cannot be stored (${failure})`)

@@ -148,7 +148,8 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
         eventQueued = await keepAll(learnt, all)
         isFailing = false
       } catch (err) {
-        if (!isFailing) log.error({ err }, 'what was learnt about the carrier cannot be saved')
+        // At a stop this is no error: the next run begins with what was saved before, and learns the rest again.
+        if (!isFailing && !all) log.error({ err }, 'what was learnt about the carrier cannot be saved')
         isFailing = true
       }
       return { health: learnt.channel.health, eventQueued }

@@ -17,7 +17,7 @@ export const pushProbation = () =>
       trustedFrom: instant()
         .nullable()
         .describe(
-          'The earliest time; at least 20 pushes must also have come. Null: the carrier has answered no poll since `since`, so no loss could be noticed.',
+          'The earliest time; at least 20 pushes must also have come. Null: no poll has brought a history since `since`, so no loss could be noticed.',
         ),
     })
     .nullable()

@@ -4,11 +4,14 @@ import type { MisdirectedPath } from '../../../../src/core/domain/ingest/refused
 import { createReadiness, type ReadinessPorts } from '../../../../src/core/flow/admin/readiness.ts'
 import { CARRIER } from '../../../support/network/carrier-state.ts'
 
-function readinessOf(ping: () => Promise<undefined>, carrier = CARRIER, misdirected: readonly MisdirectedPath[] = []) {
+type Disk = ReadinessPorts['disk']
+const ROOMY: Disk = { trouble: () => null, state: () => ({ freeBytes: 9e9, lost: null }) }
+
+function readinessOf(ping: () => Promise<undefined>, carrier = CARRIER, misdirected: readonly MisdirectedPath[] = [], disk = ROOMY) {
   return createReadiness({
     reads: { ping },
     carrier: { state: () => carrier },
-    disk: { trouble: () => null, state: () => ({ lost: null }) },
+    disk,
     pushHealth: () => ({}) as ReturnType<ReadinessPorts['pushHealth']>,
     misdirected: async () => misdirected,
     lostKeys: async () => null,
@@ -38,6 +41,13 @@ test.each([
   })
   readiness.storeWorks('pushes')
   expect((await readiness.read()).reasons).toHaveLength(1)
+})
+
+test('at a full disk the reason names what is free: nothing is “nearly full” without a free byte', async () => {
+  const full = (freeBytes: number): Disk => ({ trouble: () => 'short', state: () => ({ freeBytes, lost: null }) })
+  const reasonsAt = async (freeBytes: number) => (await readinessOf(async () => undefined, CARRIER, [], full(freeBytes)).read()).reasons
+  expect(await reasonsAt(0)).toEqual(['disk_full: 0 kB are free where the store is, less than limits.freeSpaceMin'])
+  expect(await reasonsAt(5 * 1024 * 1024)).toEqual(['disk_full: 5 MB are free where the store is, less than limits.freeSpaceMin'])
 })
 
 test('a 429 of the carrier is shown, unless the carrier refuses the password', async () => {

@@ -52,9 +52,9 @@ test('a replica that is not the poller, or has no store, does nothing', async ()
   expect([await poller.pass(), done]).toEqual(['idle', []])
 })
 
-test('a nearly full disk stops polls, and the other work of a pass continues', async () => {
+test('a full disk stops polls, and the other work of a pass continues', async () => {
   const { poller, world, done } = start()
-  world.trouble = 'disk_nearly_full'
+  world.trouble = 'short'
   expect(await poller.pass()).toBe('idle')
   expect(done).toEqual(['fold', 'look at pushes'])
 })

@@ -36,6 +36,22 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     expect(await reads.listRefused()).toEqual([{ process: 'one', cause: 'size', count: 1, fromMs: now(), untilMs: now() }])
   })
 
+  test('the end of a full disk names each time in which the relay did not run meanwhile, once', async () => {
+    const { writes, reads, now } = await openStore(NOON, engine)
+    const of = { subject: 'disk full', nowMs: NOON }
+    const [lastSeenAt, startedAt] = [new Date(NOON + 10_000).toISOString(), new Date(NOON + 20_000).toISOString()]
+    const end = async () => {
+      await writes.beginTrouble({ ...of, event: { event: 'disk_full', freeBytes: 5, freeBytesMin: 10 } })
+      await writes.endTrouble({ ...of, event: { event: 'disk_usable', freeBytes: 90, until: new Date(now()).toISOString() } })
+      const [told] = await reads.listOperatorEvents({ event: 'disk_usable', fromMs: null, toMs: null, before: null, limit: 1 })
+      return told?.detail.down
+    }
+    await writes.noteDown({ lastSeenMs: NOON - 9000, startedMs: NOON - 5000 })
+    for (let again = 0; again < 2; again++) await writes.noteDown({ lastSeenMs: NOON + 10_000, startedMs: NOON + 20_000 })
+    expect(await end()).toEqual([{ lastSeenAt, startedAt }])
+    expect(await end()).toEqual([])
+  })
+
   test('the end of a full disk counts what was refused since its beginning, over restarts', async () => {
     const { writes, reads, now, pass } = await openStore(NOON, engine)
     const open = (process: string) => createRefusedPushes({ write: writes, reads, process, clock: { now } })
