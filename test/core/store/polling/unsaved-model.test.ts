@@ -2,12 +2,13 @@ import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../../src/core/domain/errors.ts'
 import { createCarrierModelKeeper } from '../../../../src/core/flow/polling/carrier-model.ts'
 import { openModelCheckpoint } from '../../../../src/core/flow/polling/model-checkpoint.ts'
-import { NOON } from '../../../support/runner/constants.ts'
+import { HOUR_MS, NOON } from '../../../support/runner/constants.ts'
 import { engines, openBareStore } from '../../../support/store/engines.ts'
 
 test.each(engines)('what was learnt and cannot be saved is an error while the relay runs, and none at its stop ($name)', async (engine) => {
   const { store } = await openBareStore(engine)
-  const clock = { now: () => NOON, monotonic: () => 0 }
+  let ms = 0
+  const clock = { now: () => NOON + ms, monotonic: () => ms }
   const errorsOf = async (all: boolean) => {
     const errors: string[] = []
     const log = { error: (_: object, message: string) => void errors.push(message) }
@@ -16,7 +17,8 @@ test.each(engines)('what was learnt and cannot be saved is an error while the re
       isFull ? Promise.reject(new StorageFailure('the disk is full')) : store.transaction(...given)
     const checkpoint = await openModelCheckpoint({ store: { ...store, transaction: full }, clock, log })
     const keeper = createCarrierModelKeeper(clock, checkpoint.from)
-    keeper.pushed(NOON, 3)
+    ms += HOUR_MS
+    keeper.pushed(clock.now(), 3)
     isFull = true
     await checkpoint.keep(keeper.learnt(), { all })
     return errors
