@@ -37,6 +37,7 @@ import { openBackups } from './upkeep/backups/open-backups.ts'
 import { openRunningCheck } from './upkeep/check/running-check.ts'
 import { openTombstoneKey } from './upkeep/erasure/open-tombstone-key.ts'
 import { openMoves } from './upkeep/moving/open-moves.ts'
+import { listRestores } from './upkeep/restore/restores.rows.ts'
 
 /**
  * Assembles and starts the relay. Resolves when both listeners answer. If the relay takes over from a running one (`options.stopPredecessor`) and its
@@ -77,7 +78,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const certificates = createCertificates({ log })
   const tombstoneKey = await openTombstoneKey(config, { ...stored, vault, atRest })
   const backups = await openBackups(config, { ...stored, unstored }, atRest)
-  const restores = await reads.listRestores()
+  const restores = await listRestores(reads.session)
   const damaged = await reads.listDamaged()
   if (damaged.length > 0)
     log.error({ count: damaged.length, rows: damaged }, 'rows of the store are damaged; the relay goes on without them')

@@ -30,6 +30,7 @@ import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-
 import { REPLICA } from '../server/replicas/replicas.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
 import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-move-mark.ts'
+import { listLeftStores } from '../upkeep/moving/store-moves.rows.ts'
 import { createManageRebuild } from '../upkeep/rebuild/manage-rebuild.ts'
 import { createManageRetention } from '../upkeep/retention/manage-retention.ts'
 import { createInternalListener, type InternalOptions } from './internal-listener.ts'
@@ -148,12 +149,21 @@ async function refuseReload(): Promise<never> {
 
 /** @param forget called when the store has erased parcels whose events may be in memory */
 function manageErasuresOf({ write, clock, reads, path, shared, backups, tombstoneKey, meter }: Parts, forget: () => void) {
-  const listLeftStores = async () => {
-    const moved = (await reads.listLeftStores()).map(({ name }) => name)
+  const listLeft = async () => {
+    const moved = (await listLeftStores(reads.session)).map(({ name }) => name)
     return [...(shared === null ? storesLeftBeside(path) : []), ...moved.flatMap(filesLeftAt)]
   }
   const { mayHold: listBackups } = backups
-  return createManageErasures({ write, clock, key: tombstoneKey, listBackups, listLeftStores, forget, meter, relayId: write.relayId })
+  return createManageErasures({
+    write,
+    clock,
+    key: tombstoneKey,
+    listBackups,
+    listLeftStores: listLeft,
+    forget,
+    meter,
+    relayId: write.relayId,
+  })
 }
 
 function portalSettings({ portal, listen }: Config): PortalSettings {

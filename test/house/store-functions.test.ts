@@ -13,7 +13,7 @@ const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
  */
 const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
   'core/store/settings.ts': ['TOMBSTONE_KEY', 'loadNumber', 'loadSetting', 'markLanguageAsked'],
-  'upkeep/jobs/jobs.rows.ts': ['listUnendedJobs'],
+  'core/store/admin/jobs.ts': ['listUnendedJobs'],
   'core/store/delivery/deliveries.ts': ['enqueueComposed', 'queueDelivery'],
   'core/store/delivery/endpoints.ts': ['listEndpoints', 'removeEndpoint', 'saveEndpoint', 'saveHealth'],
   'core/store/delivery/feed.ts': ['appendFeed'],
@@ -22,13 +22,11 @@ const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
   'core/store/delivery/settlements.ts': ['cancelEach', 'findSkipped', 'saveSettlements'],
   'core/store/history/contents.ts': ['markContents', 'removeContents', 'unmarkContents'],
   'core/store/history/parcels.ts': ['saveParcel'],
-  'upkeep/rebuild/rebuilding.rows.ts': ['correctParcels'],
   'core/store/history/sightings.ts': ['loadSightingsOf'],
   'core/store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],
   'core/store/polling/due-polls.ts': ['createLeases', 'createTransactionLeases', 'findAskable', 'findDuePolls'],
   'core/store/polling/schedule-shift.ts': ['shiftSchedule'],
-  'upkeep/erasure/erasure.rows.ts': ['eraseParcels', 'removeUnfinished', 'searchMentions'],
-  'upkeep/retention/remove-aged.rows.ts': ['loadRetention', 'removeParcels'],
+  'upkeep/retention/remove-aged.rows.ts': ['loadRetention'],
 }
 
 interface Import {
@@ -62,7 +60,7 @@ const sources = new Map(readModules(SOURCES).map(({ path }) => [path, readFileSy
 test('no flow calls a function of the store that an engine wraps', () => {
   const flows = [...sources].filter(([path]) => path.startsWith('core/flow/') || path.endsWith('.tx.ts'))
   expect(flows.flatMap(([path, source]) => taken(path, source))).toEqual([])
-  expect(taken('core/flow/admin/x.ts', "import { listUnendedJobs } from '../../../upkeep/jobs/jobs.rows.ts'")).toEqual([
+  expect(taken('core/flow/admin/x.ts', "import { listUnendedJobs } from '../../store/admin/jobs.ts'")).toEqual([
     'core/flow/admin/x.ts: listUnendedJobs',
   ])
 })

@@ -1,8 +1,8 @@
 import { bytesText, counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { Undelivered } from '../../core/domain/delivery/dispatch-round.ts'
+import type { StorageState } from '../../core/domain/history/erased.ts'
 import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
 import { judgeClock, PASS_LATE_MS, type Verdict } from '../../upkeep/check/check.rules.ts'
-import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
 import { isHeldLong, type RetentionReport } from '../../upkeep/retention/retention.rules.ts'
 import { EXPIRING_MS, type OwnCertificate } from './trouble.ts'
 

@@ -1,5 +1,4 @@
 import type { Selectable } from 'kysely'
-import type { RetentionState } from '../../upkeep/retention/retention.rules.ts'
 import type { Job, JobCursor } from '../domain/admin/job.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
@@ -323,10 +322,9 @@ function decodeTask(text: string): Job['task'] {
   return { kind: 'replay', to, selection, untilMs: 0 }
 }
 
-/** Null: it is damaged. */
-export function decodeRetentionState(stored: Uint8Array): RetentionState | null {
-  // Only `saveRetention` writes it.
-  return (parseStored(Buffer.from(stored).toString()) as RetentionState | undefined) ?? null
+/** Decodes a setting that a function of the store has written as JSON, so its shape is certain. Null: it is damaged. */
+export function decodeSetting<State>(stored: Uint8Array): State | null {
+  return (parseStored(Buffer.from(stored).toString()) as State | undefined) ?? null
 }
 
 export function encodeJobCursor(cursor: JobCursor | null): string | null {

@@ -1,5 +1,4 @@
-import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
-import type { KeptTombstones, MarkedTombstone } from '../domain/history/erased.ts'
+import type { KeptTombstones, MarkedTombstone, StorageState } from '../domain/history/erased.ts'
 import type { Params, Statement } from './statement.ts'
 
 export interface Done {

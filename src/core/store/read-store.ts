@@ -1,12 +1,9 @@
 import { sql } from 'kysely'
-import { findJob, listDamagedJobs, listJobs } from '../../upkeep/jobs/jobs.rows.ts'
-import { listLeftStores } from '../../upkeep/moving/store-moves.rows.ts'
 import { listRefusals, listRefused } from '../../upkeep/refusals/refusals.rows.ts'
-import { listRestores } from '../../upkeep/restore/restores.rows.ts'
-import { createAgedReads } from '../../upkeep/retention/aged-rows.rows.ts'
 import { loadRetention } from '../../upkeep/retention/remove-aged.rows.ts'
 import type { FeedSlice } from '../domain/delivery/feed-entry.ts'
 import { endedAmong } from './admin/ended-sessions.ts'
+import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
 import { existingTargets, findFormerOrder, listActions } from './admin/operator-actions.ts'
 import { listOperatorEvents } from './admin/operator-events.ts'
 import { countParcels, countStore, inspectParcel, listParcels } from './admin/parcel-lists.ts'
@@ -63,6 +60,8 @@ export function createReadStore(engine: ReadEngine) {
     (...args: Args) =>
       engine.snapshot((of) => read(of, engine.contents(of), ...args))
   return {
+    /** For functions `(session, …)` of wings. */
+    session,
     /** Events of the feed after a sequence, with the content that they have now. */
     readFeed: (request: FeedRequest): Promise<FeedSlice> =>
       engine.snapshot(async (of) => ({ ...(await readFeed(of, engine.contents(of), request)), last: await engine.lastSequence(of) })),
@@ -91,8 +90,6 @@ export function createReadStore(engine: ReadEngine) {
     findDelivery: atOnce(findDelivery),
     countReplayable: atOnce(countReplayable),
     findQueued: now(findQueued),
-    listRestores: now(listRestores),
-    listLeftStores: now(listLeftStores),
     /** Lists the damaged rows that a start skips, in words for the log. */
     listDamaged: async () => [
       ...(await listDamagedEndpoints(session)).map(({ name }) => `endpoint "${name}"`),
@@ -103,7 +100,6 @@ export function createReadStore(engine: ReadEngine) {
     findJob: now(findJob),
     listOperatorEvents: now(listOperatorEvents),
     retentionState: now(loadRetention),
-    ...createAgedReads(session),
     listTallies: now(listTallies),
     existingTargets: now(existingTargets),
     listActions: atOnce(listActions),

@@ -1,31 +1,19 @@
-import {
-  type ErasedParcels,
-  removeUnfinished,
-  type SearchedMentions,
-  type SearchRequest,
-  searchMentions,
-} from '../../upkeep/erasure/erasure.rows.ts'
-import type { StorageState } from '../../upkeep/erasure/erasure.rules.ts'
-import { listUnendedJobs } from '../../upkeep/jobs/jobs.rows.ts'
-import type { ParcelCorrection } from '../../upkeep/rebuild/rebuild-parcel.rules.ts'
-import { correctParcels } from '../../upkeep/rebuild/rebuilding.rows.ts'
-import { loadRetention } from '../../upkeep/retention/remove-aged.rows.ts'
-import type { AgedDelivery } from '../../upkeep/retention/retention.rules.ts'
 import type { ReplayRequest } from '../domain/delivery/delivery-list.ts'
 import type { ComposedDelivery, NextRequest, QueuedFeed } from '../domain/delivery/dispatch-round.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, ConfiguredNames, EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { FeedEntries, FeedEntriesRequest } from '../domain/delivery/feed-entry.ts'
 import type { ChangeSet } from '../domain/history/change-set.ts'
-import type { KeptTombstones, MarkedTombstone } from '../domain/history/erased.ts'
+import type { KeptTombstones, MarkedTombstone, StorageState } from '../domain/history/erased.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
 import type { BatchStart, Loaded, Needs } from '../domain/history/snapshot.ts'
+import { listUnendedJobs } from './admin/jobs.ts'
 import { removeEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
 import { prunedTo } from './delivery/feed.ts'
 import { findNextDeliveries } from './delivery/next-deliveries.ts'
 import { replayDeliveries } from './delivery/replays.ts'
 import { findSkipped, saveSettlements } from './delivery/settlements.ts'
-import { forSession, type Session } from './engine.ts'
+import { type ErasedWords, forSession, type Session } from './engine.ts'
 import type { Contents, UnusedText } from './history/contents.ts'
 import { loadSightingsOf } from './history/sightings.ts'
 import { loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
@@ -56,19 +44,29 @@ interface EngineVerbs {
   /** Saves how far the feed is queued for an endpoint. Returns true if the endpoint has caught up; false: it has not, or this is not known yet. */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
   /** Cancels deliveries that have not ended. The next deliveries of their parcels may then be sent. */
-  cancelDeliveries(deliveries: readonly AgedDelivery[], nowMs: number): void
+  cancelDeliveries(deliveryIds: readonly number[], nowMs: number): void
   /**
-   * Deletes parcels with everything that belongs to them, and adds a `retired` event to the feed for each. The parcels must be locked by
-   * `holdParcels` and have no deliveries. If they have more than `limit` pushes, deletes only `limit` pushes, and `isDone` is false.
+   * Adds a `retired` event to the feed for each of these parcels, which `drop` deletes. The parcels must be locked by `holdParcels` and have no
+   * deliveries. If `drop` returns null, it has not deleted all of them yet, so `isDone` is false.
    */
-  retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
+  retireParcels(parcelIds: readonly number[], drop: () => Promise<DroppedParcels | null>): Promise<{ readonly isDone: boolean }>
   /** Deletes the texts in `unused`, and the marks of the texts in `used`. */
   removeTexts(texts: { readonly unused: readonly UnusedText[]; readonly used: readonly UnusedText[] }): void
   /**
-   * Deletes parcels that the transaction holds, with all their data, and adds an `erased` event for each to the feed. `identifiers`: what was
-   * asked for, also identifiers without a parcel, so that questions to the carrier about them are forgotten too.
+   * Adds an `erased` event to the feed for each of these parcels, which the transaction holds and `drop` deletes. `identifiers`: what was asked for,
+   * also identifiers without a parcel, so that questions to the carrier about them are forgotten too.
    */
-  eraseParcels(parcelIds: readonly number[], identifiers: readonly string[]): Promise<Omit<ErasedParcels, 'results' | 'store'>>
+  eraseParcels<Dropped extends DroppedParcels>(
+    parcelIds: readonly number[],
+    identifiers: readonly string[],
+    drop: () => Promise<Dropped>,
+  ): Promise<Dropped>
+}
+
+/** The identifiers of deleted parcels, and the ids of the contents that they used. The engine removes the contents that no other parcel uses. */
+export interface DroppedParcels {
+  readonly identifiers: readonly string[]
+  readonly contents: readonly number[]
 }
 
 /**
@@ -166,8 +164,6 @@ export function createWriteVerbs(parts: WriteParts) {
     ...historyVerbs(parts),
     ...pollingVerbs(parts),
     ...endpointVerbs(parts),
-    /** Reads the stored state of retention, and locks it until the transaction ends. */
-    loadRetention: run(loadRetention),
     /**
      * `last`: the last sequence in use. Other transactions may use later sequences before this transaction ends. `prunedTo`: the last deleted
      * sequence; 0: none was deleted.
@@ -222,13 +218,16 @@ function historyVerbs({ session, contents, parcels }: WriteParts) {
     holdParcelsOf: parcels.holdOf,
     /** All sightings of parcels, by parcel. A parcel without sightings may be absent. */
     loadSightings: (parcelIds: readonly number[]) => loadSightingsOf(session, contents, parcelIds),
-    correctParcels: (corrections: readonly ParcelCorrection[]) => correctParcels(session, contents, corrections),
+    /** Call it when rows of these contents were changed, so that their ids are read again. */
+    forgetContents(jsons: Iterable<string>): void {
+      for (const json of jsons) contents.forgetId(json)
+    },
     /** Saves tombstones. A tombstone replaces an earlier one with the same mark. */
     addTombstones(tombstones: readonly MarkedTombstone[]): void {
       for (const tombstone of tombstones) saveTombstone(session, tombstone)
     },
-    searchMentions: async (request: SearchRequest): Promise<SearchedMentions> => (await searchMentions(session, request)).searched,
-    removeUnfinished: run(removeUnfinished),
+    /** Notes the words that the transaction erases. An engine that can search its files looks for them in `cleanStorage`. */
+    noteErased: (_words: ErasedWords): void => undefined,
     /** Returns the encrypted key of the tombstones; null: no key exists. */
     loadTombstoneKey: run(loadTombstoneKey),
     saveTombstoneKey: (sealed: string) => saveSetting(session, TOMBSTONE_KEY, Buffer.from(sealed)),

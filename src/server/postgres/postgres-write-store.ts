@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { erasedEvent, retiredEvent } from '../../core/domain/delivery/feed-entry.ts'
 import { StorageFailure } from '../../core/domain/errors.ts'
 import type { KeptTombstones } from '../../core/domain/history/erased.ts'
+import { listUnendedJobs } from '../../core/store/admin/jobs.ts'
 import { replayDeliveries } from '../../core/store/delivery/replays.ts'
 import { markContents, removeContents, unmarkContents } from '../../core/store/history/contents.ts'
 import { eventValueKey } from '../../core/store/history/event-values.ts'
@@ -16,9 +17,6 @@ import {
 } from '../../core/store/polling/due-polls.ts'
 import { loadSetting } from '../../core/store/settings.ts'
 import { createWriteVerbs, type WriteParts, type WriteStore, type WriteTx } from '../../core/store/write-store.ts'
-import { eraseParcels, NO_PARCELS } from '../../upkeep/erasure/erasure.rows.ts'
-import { listUnendedJobs } from '../../upkeep/jobs/jobs.rows.ts'
-import { loadRetention, removeParcels } from '../../upkeep/retention/remove-aged.rows.ts'
 import { createLostCommits, type LostCommits, namesIn, proveHeld, type Timeline, timelineIn } from './admin/lost-commits.ts'
 import { missedAfterRestore } from './backups/restored-tombstones.ts'
 import { announceOrder, createTransactionEnd, readLastSequence, type TransactionEnd } from './counter.ts'
@@ -247,14 +245,9 @@ function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
 /** Makes those methods of a retention pass that lock parcels or need sequences. */
 function retiringVerbs({ session, end }: Parts) {
   return {
-    cancelDeliveries: (deliveries, nowMs) =>
-      cancelInSets(
-        session,
-        deliveries.map(({ deliveryId }) => deliveryId),
-        nowMs,
-      ),
-    async retireParcels(parcelIds, limit) {
-      const retired = await removeParcels(session, parcelIds, limit)
+    cancelDeliveries: (deliveryIds, nowMs) => cancelInSets(session, deliveryIds, nowMs),
+    async retireParcels(parcelIds, drop) {
+      const retired = await drop()
       if (retired === null) return { isDone: false }
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
       end.whenNumbered(() => {
@@ -284,18 +277,17 @@ function retiringVerbs({ session, end }: Parts) {
 
 function erasingVerbs({ session, end }: Parts) {
   return {
-    async eraseParcels(parcelIds, identifiers) {
+    async eraseParcels(parcelIds, identifiers, drop) {
       forgetFlights(session, identifiers)
-      if (parcelIds.length === 0) return NO_PARCELS
-      const { contents, ...erased } = await eraseParcels(session, parcelIds)
-      const names = erased.names.map(({ value }) => value)
-      forgetFlights(session, names)
+      const erased = await drop()
+      if (parcelIds.length === 0) return erased
+      forgetFlights(session, erased.identifiers)
       const events = parcelIds.map((parcelId) => erasedEvent(end.give(), parcelId))
       // Raise the version of the endpoints. Then other open batches begin again, and none of them uses a removed content.
       end.changeEndpoints(null)
       end.whenNumbered(() => {
         enqueueFeed(session, events)
-        removeContents(session, contents)
+        removeContents(session, erased.contents)
       })
       return erased
     },
@@ -339,7 +331,6 @@ function exclusiveVerbs({ session, leases }: Parts) {
       session.enqueueWrite(lockJobs, { limit })
       return listUnendedJobs(session, limit)
     },
-    loadRetention: () => loadRetention(lockedSettings()),
     loadTombstoneKey: () => loadTombstoneKey(lockedSettings()),
     loadSetting: (name) => loadSetting(lockedSettings(), name),
   } satisfies Partial<WriteTx>

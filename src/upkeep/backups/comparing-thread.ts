@@ -3,10 +3,9 @@ import Database from 'better-sqlite3'
 import { parseRestores } from '../../core/domain/admin/restore.ts'
 import { searchFor } from '../../core/domain/names-in-text.ts'
 import { serveVerbs } from '../../core/runtime/threads/thread.ts'
-import type { Session } from '../../core/store/engine.ts'
 import { createSession } from '../../core/store/sqlite/sqlite.ts'
 import { storageStateIn } from '../erasure/clean-storage.ts'
-import { searchMentions } from '../erasure/erasure.rows.ts'
+import { type ErasingTx, searchMentions } from '../erasure/erasure.rows.ts'
 import { ERASURE_LINEAGE, type ErasureTrace, FIRST_MENTION, type MentionPlace, UNCLEAR } from '../erasure/erasure.rules.ts'
 import { RESTORES } from '../restore/restores.rows.ts'
 import { fileOf, readManifest } from './backup-folder.ts'
@@ -45,10 +44,11 @@ async function isWithout(file: string, relayId: string, trace: ErasureTrace): Pr
 async function holds(db: Database.Database, names: ReadonlySet<string>): Promise<boolean> {
   const find = db.prepare<[string]>('select 1 from identifier where value = ?')
   if ([...names].some((name) => find.get(name) !== undefined)) return true
-  const session: Session = { ...createSession(db), run: async () => ({ rows: 0 }), enqueueWrite: () => undefined }
+  const nothing = () => undefined
+  const tx: ErasingTx = { ...createSession(db), run: async () => ({ rows: 0 }), enqueueWrite: nothing, noteErased: nothing }
   const search = searchFor(names)
   for (let place: MentionPlace | null = FIRST_MENTION; place !== null; ) {
-    const { searched } = await searchMentions(session, { search, place, limit: SEARCHED })
+    const searched = await searchMentions(tx, { search, place, limit: SEARCHED })
     if (searched.found.length > 0 || searched.unreadable > 0) return true
     place = searched.next
   }

@@ -1,7 +1,7 @@
 import { daysLeft, EXPIRING_MS } from '../../console/problems/trouble.ts'
 import { isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
 import { counted } from '../../core/domain/amounts.ts'
-import type { StorageState } from '../erasure/erasure.rules.ts'
+import type { StorageState } from '../../core/domain/history/erased.ts'
 import { isHeldLong, type RetentionReport } from '../retention/retention.rules.ts'
 
 /** The checks, in the order in which they are shown. */

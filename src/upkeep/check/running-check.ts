@@ -7,6 +7,7 @@ import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import { languagesOf } from '../../core/wiring/carrier.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { REPLICA } from '../../server/replicas/replicas.ts'
+import { loadRetention } from '../retention/remove-aged.rows.ts'
 import { failed, ok } from './check.rules.ts'
 import { backupProbe, configProbes, diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './local-probes.ts'
 import { type Check, createCheck, type Probe } from './manage-check.ts'
@@ -43,7 +44,7 @@ export function openRunningCheck(parts: Parts, publicUrl: () => string): Check {
         loginSetting: loginSettingOf(config.upstream),
       }),
       pushProbe(() => ({ publicUrl: publicUrl(), path: config.webhook.path, key: firstKey(config) })),
-      retentionProbe(config, async () => (await reads.retentionState()).last, clock),
+      retentionProbe(config, async () => (await loadRetention(reads.session)).last, clock),
       erasureProbe(config.store.engine === 'sqlite' ? path : null),
       backupProbe(config, backups, clock),
       ...endpointProbes(await connections.list(), connections.make),

@@ -1,11 +1,11 @@
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { counted } from '../../core/domain/amounts.ts'
+import type { StorageState } from '../../core/domain/history/erased.ts'
 import type { ErasedWords } from '../../core/store/engine.ts'
 import { tombstoneFileOf } from '../../core/store/sqlite/tombstone-file.ts'
 import { isThere } from '../../regular-file.ts'
 import { storesLeftBeside } from '../moving/sqlite-move-mark.ts'
-import type { StorageState } from './erasure.rules.ts'
 
 /**
  * The `user_version` of a file says whether the file may still hold erased data. `unsearched`: something was erased since the last search; a

@@ -8,7 +8,7 @@ import { hasTombstones, listIdentifiers } from '../../core/store/history/tombsto
 import { saveSetting } from '../../core/store/settings.ts'
 import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'
 import { lastRestoreIn } from '../restore/restores.tx.ts'
-import { addUnfinished, type ErasedParcels, listUnfinished } from './erasure.rows.ts'
+import { addUnfinished, type ErasedParcels, eraseParcels, listUnfinished, removeUnfinished, searchMentions } from './erasure.rows.ts'
 import { ERASURE_LINEAGE, type ErasedIdentifier, MARKS_MAX, UNCLEAR } from './erasure.rules.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 
@@ -73,7 +73,7 @@ export function createErase(
       return erased
     },
     searchMentions: ({ dryRun, identifiers, ...page }) =>
-      run(dryRun, (tx) => tx.searchMentions({ ...page, search: searchFor(new Set(identifiers)) })),
+      run(dryRun, (tx) => searchMentions(tx, { ...page, search: searchFor(new Set(identifiers)) })),
     findErasable: ({ identifiers }) => store.transaction((tx) => findErasable(tx, tombstoneKey(), identifiers)),
     unfinishedErasures: () => store.transaction((tx) => listUnfinished(tx)),
     endErasures: (request) => store.transaction((tx) => end(tx, request, newLineage)),
@@ -85,7 +85,7 @@ export function createErase(
     async searchMissed(page) {
       const missing = await loadMissed()
       const search = { lengths: ANY_LENGTH, isName: (value: string) => missing.has(markOf(key(), value)) }
-      return await store.transaction((tx) => tx.searchMentions({ ...page, search }))
+      return await store.transaction((tx) => searchMentions(tx, { ...page, search }))
     },
     async repeatErasures({ after }) {
       const missing = await loadMissed()
@@ -117,7 +117,7 @@ async function erase(
   const values = [...new Set(identifiers)]
   const parcelOf = new Map((await tx.holdParcelsOf(values)).map(({ value, parcelId }) => [value, parcelId]))
   const held = [...new Set(parcelOf.values())].sort((a, b) => a - b)
-  const erased = await tx.eraseParcels(held, values)
+  const erased = await eraseParcels(tx, held, values)
   // Waits for an order at another replica that names the same identifiers. It holds them also if they have no parcel.
   addUnfinished(tx, values)
   const buried = await findTombstones(tx, key, values)
@@ -160,7 +160,7 @@ async function end(
   { identifiers, isLate, unreadable }: Parameters<ErasureWrites['endErasures']>[0],
   newLineage: ErasePorts['newLineage'],
 ): Promise<void> {
-  tx.removeUnfinished(identifiers)
+  removeUnfinished(tx, identifiers)
   const before = await loadLineage(tx)
   const isNew = isLate || before === '' || before === UNCLEAR
   const after = unreadable > 0 ? UNCLEAR : isNew ? newLineage() : before
@@ -204,7 +204,8 @@ async function repeat(
     if (tombstone !== undefined) erasedAtMs.set(parcelId, Math.max(erasedAtMs.get(parcelId) ?? 0, tombstone.erasedAtMs))
   }
   const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
-  const { names } = await tx.eraseParcels(
+  const { names } = await eraseParcels(
+    tx,
     held.map(({ parcelId }) => parcelId),
     [],
   )

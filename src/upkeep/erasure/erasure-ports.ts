@@ -1,7 +1,7 @@
 import type { Audited } from '../../core/domain/admin/operator-action.ts'
-import type { ErasureRules } from '../../core/domain/history/erased.ts'
+import type { ErasureRules, StorageState } from '../../core/domain/history/erased.ts'
 import type { ErasedParcels, SearchedMentions, SearchedPage } from './erasure.rows.ts'
-import { type ErasedCounts, FIRST_MENTION, isOfPushes, type MentionPlace, type StorageState } from './erasure.rules.ts'
+import { type ErasedCounts, FIRST_MENTION, isOfPushes, type MentionPlace } from './erasure.rules.ts'
 
 /** The part of `WriteSide` that erases parcels. Times are epoch milliseconds. */
 export interface ErasureWrites {

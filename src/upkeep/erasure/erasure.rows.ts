@@ -6,6 +6,7 @@ import { contentsUsedBy, listUnused } from '../../core/store/history/contents.ts
 import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
 import { listHeld, unpackBody } from '../../core/store/ingest/held-pushes.ts'
 import { statement } from '../../core/store/statement.ts'
+import type { DroppedParcels, WriteTx } from '../../core/store/write-store.ts'
 import {
   type ErasedCounts,
   type ErasedIdentifier,
@@ -88,24 +89,31 @@ const scrubJoins = statement<{ sequences: readonly number[] }>()((db, p, { oneOf
     .where('sequence', 'in', oneOf(p.sequences)),
 )
 
-export interface ErasedRows {
-  readonly counts: Omit<ErasedCounts, 'mentions'>
-  /** The endpoints that may have received events of the parcels. */
-  readonly endpoints: readonly NamedEndpoint[]
-  /** The erased identifiers. */
-  readonly names: readonly { readonly value: string; readonly parcelId: number }[]
-  /** The ids of the contents that the parcels used. The engine must then call `removeContents`, which removes contents that no parcel uses. */
-  readonly contents: readonly number[]
-}
+type ErasedRows = DroppedParcels & Pick<ErasedParcels, 'counts' | 'endpoints' | 'names'>
 
-export const NO_PARCELS: Omit<ErasedRows, 'contents'> = {
+const NO_PARCELS: ErasedRows = {
   counts: { parcels: 0, identifiers: 0, sightings: 0, answers: 0, pushes: 0, deliveries: 0, attempts: 0, texts: 0 },
   endpoints: [],
   names: [],
+  identifiers: [],
+  contents: [],
 }
 
-/** Deletes parcels with all that belongs to them, except their contents. The caller must lock the parcels against other writers. */
-export async function eraseParcels(session: Session, ids: readonly number[]): Promise<ErasedRows> {
+/**
+ * Deletes parcels that the transaction holds, with all that belongs to them, and adds `erased` events to the feed. `identifiers`: what was asked for,
+ * also identifiers without a parcel.
+ */
+export async function eraseParcels(
+  tx: WriteTx,
+  ids: readonly number[],
+  identifiers: readonly string[],
+): Promise<Omit<ErasedParcels, 'results' | 'store'>> {
+  const { counts, endpoints, names } = await tx.eraseParcels(ids, identifiers, () => eraseRows(tx, ids))
+  return { counts, endpoints, names }
+}
+
+async function eraseRows(session: Session, ids: readonly number[]): Promise<ErasedRows> {
+  if (ids.length === 0) return NO_PARCELS
   const names = (await loadIdentifiersOf(session, ids)).map((row) => ({ value: row.value, parcelId: row.parcel_id }))
   // Earlier versions left the deliveries of removed endpoints with the parcels that were joined.
   const joined = await joinedInto(session, ids)
@@ -127,6 +135,7 @@ export async function eraseParcels(session: Session, ids: readonly number[]): Pr
     counts: { ...deliveries.counts, parcels: ids.length, identifiers, sightings, answers, pushes, texts },
     endpoints: deliveries.endpoints,
     names,
+    identifiers: names.map(({ value }) => value),
     contents,
   }
 }
@@ -199,9 +208,13 @@ export async function listUnfinished(session: Session): Promise<readonly string[
   return (await session.all(all, {})).map(({ identifier }) => identifier)
 }
 
-export function removeUnfinished(session: Session, identifiers: readonly string[]): void {
-  if (identifiers.length > 0) session.enqueueWrite(remove, { identifiers })
+export function removeUnfinished(tx: ErasingTx, identifiers: readonly string[]): void {
+  if (identifiers.length === 0) return
+  tx.enqueueWrite(remove, { identifiers })
+  tx.noteErased({ identifiers, texts: [] })
 }
+
+export type ErasingTx = Session & Pick<WriteTx, 'noteErased'>
 
 /** Selects a page of records that may name an identifier but are not parcels, such as pushes in quarantine. */
 export interface SearchedPage {
@@ -292,23 +305,24 @@ const PAGES: Readonly<Record<TextSource, (session: Session, page: Page) => Promi
 
 export type SearchRequest = SearchedPage & { readonly search: NameSearch }
 
-/** Searches a page of records for identifiers, and removes them. `words`: the words of the removed pushes. */
-export async function searchMentions(
-  session: Session,
-  request: SearchRequest,
-): Promise<{ readonly searched: SearchedMentions; readonly words: ReadonlySet<string> }> {
+/** Searches a page of records for identifiers, and removes them. */
+export async function searchMentions(tx: ErasingTx, request: SearchRequest): Promise<SearchedMentions> {
   const { source } = request.place
-  if (isOfPushes(source)) return await searchPushes(session, request, source)
-  return { searched: await searchTexts(session, request, source), words: new Set() }
+  const texts = new Set<string>()
+  const searched = isOfPushes(source) ? await searchPushes(tx, request, source, texts) : await searchTexts(tx, request, source)
+  if (searched.found.length > 0) tx.noteErased({ identifiers: searched.found, texts })
+  return searched
 }
 
+/** @param words gets the words of the removed pushes */
 async function searchPushes(
   session: Session,
   { search, place, limit }: SearchRequest,
   state: PushSource,
-): ReturnType<typeof searchMentions> {
+  words: Set<string>,
+): Promise<SearchedMentions> {
   const { pushes, next } = await listHeld(session, { state, reason: null, after: place.after, upTo: Number.MAX_SAFE_INTEGER, limit })
-  const [found, words] = [new Set<string>(), new Set<string>()]
+  const found = new Set<string>()
   const gone: number[] = []
   let unreadable = 0
   for (const { inboxId, body, contentEncoding } of pushes) {
@@ -321,7 +335,7 @@ async function searchPushes(
     if (isUnclear) unreadable += 1
   }
   if (gone.length > 0) await session.run(removeNamedPushes, { ids: gone })
-  return { searched: { pushes: gone.length, mentions: 0, unreadable, found: [...found], next: placeAfter(place, next) }, words }
+  return { pushes: gone.length, mentions: 0, unreadable, found: [...found], next: placeAfter(place, next) }
 }
 
 const UNREADABLE = { named: [], isUnclear: true }

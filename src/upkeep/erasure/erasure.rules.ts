@@ -92,9 +92,6 @@ export const UNCLEAR = 'unclear'
 /** A list with more identifiers is not compared with the backups: all of them count as holding the parcels. */
 export const TRACED_MAX = 10_000
 
-/** Whether the files of the store may still contain erased data. `pending`: they may, and the sentence `because` says why. */
-export type StorageState = { readonly state: 'clean' } | { readonly state: 'pending'; readonly because: string }
-
 /** The kinds of records that are not stored with a parcel but may name it, in the order in which they are searched. */
 export const MENTION_SOURCES = ['quarantined', 'expired', 'dismissed', 'actions', 'events', 'jobs', 'refusals'] as const
 

@@ -2,6 +2,7 @@ import type { Actor, OperatorAction } from '../../core/domain/admin/operator-act
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../core/domain/admin/parcel-list.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
+import type { StorageState } from '../../core/domain/history/erased.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import type { WatchListError } from '../../core/flow/admin/parcels/parcel-commands.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
@@ -13,7 +14,6 @@ import {
   type ErasureTrace,
   type NamedEndpoint,
   NOTHING_ERASED,
-  type StorageState,
   TRACED_MAX,
 } from './erasure.rules.ts'
 import { type SearchedRecords, searchRecords } from './erasure-ports.ts'

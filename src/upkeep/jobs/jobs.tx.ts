@@ -13,13 +13,13 @@ import type { ReplayedBatch, ReplayRequest } from '../../core/domain/delivery/de
 import type { ReprocessBatches, ReprocessedHeld, ReprocessIn } from '../../core/flow/admin/inbox/reprocess.tx.ts'
 import { audit } from '../../core/flow/audit.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
+import { cancelJob, insertJob, saveJob } from '../../core/store/admin/jobs.ts'
 import { cancelRemoved } from '../../core/store/delivery/deliveries.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { dismissHeld } from '../../core/store/ingest/held-pushes.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import { isRebuild, type RebuildStretch } from '../rebuild/rebuild.tx.ts'
 import { type PassBatch, type PrunePorts, pruneIn } from '../retention/retention.tx.ts'
-import { cancelJob, insertJob, saveJob } from './jobs.rows.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
 

@@ -7,14 +7,15 @@ import { scheduleNextPoll } from '../../core/domain/polling/poll.ts'
 import type { Part } from '../../core/flow/relay.ts'
 import { findTombstones } from '../../core/flow/tombstones.tx.ts'
 import type { RebuildNews } from '../../core/flow/write-side.ts'
+import { saveJob } from '../../core/store/admin/jobs.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { lookUpIdentifiers, pollableFrom } from '../../core/store/history/parcels.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
-import { saveJob } from '../jobs/jobs.rows.ts'
 import { addPushes, type Evidence, noEvidence } from './evidence.rules.ts'
 import { addLeft, addRebuilt, REBUILD_START, type RebuildProgress } from './rebuild.rules.ts'
 import { type ParcelCorrection, type RebuiltParcel, rebuildParcel, type StoredParcel } from './rebuild-parcel.rules.ts'
 import {
+  correctParcels,
   listRebuildable,
   listStoredPushes,
   loadStoredParcels,
@@ -278,7 +279,7 @@ async function rebuildAll(
     applied.rebuilt.flatMap(({ correction }) => correction ?? []),
     work,
   )
-  await tx.correctParcels(corrections)
+  await correctParcels(tx, corrections)
   await tx.applyChanges({ ...NOTHING, writes: [writesOf(corrections)], next: { ...next, sequence: applied.next } })
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }

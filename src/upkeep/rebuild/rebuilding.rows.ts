@@ -3,10 +3,11 @@ import { sql } from 'kysely'
 import type { ParcelState } from '../../core/domain/history/parcel-state.ts'
 import { decodeAnswer, decodeListed, encodeAnswerHead } from '../../core/store/codec.ts'
 import type { Session } from '../../core/store/engine.ts'
-import { type Contents, markContents } from '../../core/store/history/contents.ts'
+import { markContents } from '../../core/store/history/contents.ts'
 import { decodeIdentifier, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
 import type { Tables } from '../../core/store/schema.ts'
 import { statement } from '../../core/store/statement.ts'
+import type { WriteTx } from '../../core/store/write-store.ts'
 import type { StoredAnswer, StoredPush } from './evidence.rules.ts'
 import type { ParcelCorrection, StoredParcel } from './rebuild-parcel.rules.ts'
 
@@ -141,8 +142,7 @@ export async function pagePushes(
 
 /** Deletes the rows that corrections replace, and corrects answers. `applyChanges` writes the new rows, in the same transaction. */
 export async function correctParcels(
-  session: Session,
-  contents: Pick<Contents, 'forgetId'>,
+  session: Session & Pick<WriteTx, 'forgetContents'>,
   corrections: readonly ParcelCorrection[],
 ): Promise<void> {
   for (const { state, dropped, answers } of corrections) {
@@ -163,7 +163,7 @@ export async function correctParcels(
   }
   const jsons = new Set(corrections.flatMap(({ saved }) => saved.map(({ content }) => content)))
   await Promise.all([...jsons].map((json) => disownContent(session, json)))
-  for (const json of jsons) contents.forgetId(json)
+  session.forgetContents(jsons)
   await markDropped(session, new Set(corrections.flatMap(({ dropped }) => dropped.map(({ content }) => content))))
 }
 

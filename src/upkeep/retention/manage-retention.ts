@@ -4,7 +4,8 @@ import type { Actor } from '../../core/domain/admin/operator-action.ts'
 import type { TimeCursor } from '../../core/domain/delivery/operator-event.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
-import type { AgedReads } from './aged-rows.rows.ts'
+import { type AgedReads, createAgedReads } from './aged-rows.rows.ts'
+import { loadRetention } from './remove-aged.rows.ts'
 import {
   decideFeed,
   decideOverdue,
@@ -44,10 +45,7 @@ export interface ManageRetention {
   start(by: Actor): Promise<Job>
 }
 
-export interface ManageRetentionPorts
-  extends Pick<Relay, 'clock'>,
-    Reads<'retentionState' | 'listEndpoints' | keyof AgedReads>,
-    Writes<'startJob'> {
+export interface ManageRetentionPorts extends Pick<Relay, 'clock'>, Reads<'session' | 'listEndpoints'>, Writes<'startJob'> {
   /** The setting as it is now. A reload of the config may change it. */
   readonly retention: () => Retention
   /** Called when a job was queued. */
@@ -63,7 +61,7 @@ const PAGE = 250
 export function createManageRetention(ports: ManageRetentionPorts): ManageRetention {
   const { reads, write, clock, retention, work } = ports
   return {
-    view: async () => ({ retention: retention(), ...(await reads.retentionState()) }),
+    view: async () => ({ retention: retention(), ...(await loadRetention(reads.session)) }),
     wouldGo: () => lookAtAll(ports, clock.now()),
     async start(by) {
       const nowMs = clock.now()
@@ -77,10 +75,10 @@ export function createManageRetention(ports: ManageRetentionPorts): ManageRetent
 }
 
 async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<WouldGoByStage> {
-  const { reads } = ports
+  const reads = createAgedReads(ports.reads.session)
   const retention = ports.retention()
   const { rawMs, historyMs, deliveriesMs, heldMs } = retention
-  const [endpoints, backlogs, marks] = [await reads.listEndpoints(), await reads.endpointsWithBacklog(), await reads.ageMarks()]
+  const [endpoints, backlogs, marks] = [await ports.reads.listEndpoints(), await reads.endpointsWithBacklog(), await reads.ageMarks()]
   const behind = endpoints.flatMap(({ endpoint, queuedTo }) => (queuedTo === null ? [] : [{ endpointId: endpoint.id, queuedTo }]))
   const needsOf = async (rows: readonly { readonly parcelId: number }[]): Promise<Needs> => ({
     awaited: await reads.awaitedParcels(backlogs, [...new Set(rows.map(({ parcelId }) => parcelId))]),

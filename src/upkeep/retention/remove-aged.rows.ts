@@ -3,7 +3,7 @@ import { listedIn } from '../../core/domain/history/pull-response.ts'
 import { pruneActions } from '../../core/store/admin/operator-actions.ts'
 import { pruneOperatorEvents } from '../../core/store/admin/operator-events.ts'
 import { pruneTroubles } from '../../core/store/admin/troubles.ts'
-import { DELIVERY_STATE, decodeJoinOrigin, decodeRetentionState, encodeListed } from '../../core/store/codec.ts'
+import { DELIVERY_STATE, decodeJoinOrigin, decodeSetting, encodeListed } from '../../core/store/codec.ts'
 import { PRUNED_TO } from '../../core/store/delivery/feed.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { contentsUsedBy } from '../../core/store/history/contents.ts'
@@ -11,6 +11,7 @@ import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parce
 import { INBOX_STATES } from '../../core/store/ingest/inbox.ts'
 import { loadSetting, saveSetting } from '../../core/store/settings.ts'
 import { statement } from '../../core/store/statement.ts'
+import type { DroppedParcels, WriteTx } from '../../core/store/write-store.ts'
 import { type AgedAnswer, createAgedReads } from './aged-rows.rows.ts'
 import type { AgeMark, RetentionState } from './retention.rules.ts'
 
@@ -173,18 +174,16 @@ const removeAudits = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
   db.deleteFrom('audit').where('parcel_id', 'in', oneOf(p.ids)).where('kind', '=', sql.lit('join')).returning('detail'),
 )
 
-/** The identifiers of parcels that are deleted now, and the ids of the contents that they used. The engine marks the contents with `markContents`. */
-interface Retired {
-  readonly identifiers: readonly string[]
-  readonly contents: readonly number[]
+/**
+ * Deletes parcels that have no deliveries, with all that belongs to them, and adds `retired` events to the feed. A call deletes at most `limit`
+ * pushes. If pushes may be left, `isDone` is false: then call it again. Only the last call deletes the histories, so that nobody sees a part of a
+ * history. The transaction must hold the parcels.
+ */
+export async function retireParcels(tx: WriteTx, ids: readonly number[], limit: number): Promise<{ readonly isDone: boolean }> {
+  return await tx.retireParcels(ids, () => removeParcels(tx, ids, limit))
 }
 
-/**
- * Deletes parcels that have no deliveries, with all that belongs to them. The caller adds the `retired` events to the feed. A call deletes at
- * most `limit` pushes. It returns null if pushes may be left: then call it again. Only the last call deletes the histories, so that nobody
- * sees a part of a history.
- */
-export async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<Retired | null> {
+async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<DroppedParcels | null> {
   const pushes = await session.all(pushesOf, { ids, limit })
   if (pushes.length > 0) session.enqueueWrite(removePushesOf, { ids: pushes.map(({ id }) => id) })
   if (pushes.length === limit) return null
@@ -208,8 +207,16 @@ const SETTING = 'retention'
 const NOTHING: RetentionState = { pass: null, last: null }
 
 export async function loadRetention(session: Session): Promise<RetentionState> {
-  const stored = await loadSetting(session, SETTING)
-  return (stored === null ? null : decodeRetentionState(stored)) ?? NOTHING
+  return decodeState(await loadSetting(session, SETTING))
+}
+
+/** Loads the state of retention, and locks it until the transaction ends. */
+export async function lockRetention(tx: Pick<WriteTx, 'loadSetting'>): Promise<RetentionState> {
+  return decodeState(await tx.loadSetting(SETTING))
+}
+
+function decodeState(stored: Uint8Array | null): RetentionState {
+  return (stored === null ? null : decodeSetting<RetentionState>(stored)) ?? NOTHING
 }
 
 export async function saveRetention(session: Session, state: RetentionState): Promise<void> {

@@ -18,7 +18,7 @@ import { beginTrouble, endTrouble } from '../../core/store/admin/troubles.ts'
 import { listMarked } from '../../core/store/history/contents.ts'
 import { saveSetting } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
-import { pruneOperations, saveRetention, withAgedRows } from './remove-aged.rows.ts'
+import { lockRetention, pruneOperations, retireParcels, saveRetention, withAgedRows } from './remove-aged.rows.ts'
 import {
   advancePass,
   beginPass,
@@ -99,7 +99,7 @@ export async function pruneIn(
   { retention, nowMs, isOrdered, clockWatch, ofPassMs = null }: PruneRequest,
 ): Promise<PassBatch> {
   const tx = withAgedRows(within)
-  const { pass: underWay, last } = await tx.loadRetention()
+  const { pass: underWay, last } = await lockRetention(tx)
   // The hourly work also continues an ordered pass, and may have ended it meanwhile.
   if (ofPassMs !== null && underWay?.startedAtMs !== ofPassMs)
     return { ...NOTHING_DONE, removedByPass: last?.startedAtMs === ofPassMs ? sumOf(last.removed) : 0 }
@@ -164,7 +164,7 @@ export function createPrune(store: Transactions, { retention, changed, clockWatc
     async prune({ nowMs }) {
       const { retired, ...done } = await store.transaction(
         async (tx) => {
-          if (!isPassDue(await tx.loadRetention(), nowMs)) {
+          if (!isPassDue(await lockRetention(tx), nowMs)) {
             await noteLife(withAgedRows(tx), retention(), { clockWatch, nowMs })
             return { isDone: true, retired: [], hasReordered: false }
           }
@@ -220,7 +220,8 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
     const found = await tx.agedDeliveries({ beforeMs, after: cursor, limit: DELIVERIES_LOOKED_AT })
     const rows = upToSize(found, ({ isWaiting }) => (isWaiting ? 1 : 0), ROWS_AT_ONCE)
     const { cancelled, held } = decideOverdue(rows, startedAtMs, retention, outlived)
-    if (cancelled.length > 0) tx.cancelDeliveries(cancelled, nowMs)
+    const ids = cancelled.map(({ deliveryId }) => deliveryId)
+    if (ids.length > 0) tx.cancelDeliveries(ids, nowMs)
     const last = isLastPage(rows, found, DELIVERIES_LOOKED_AT) ? undefined : rows.at(-1)
     return {
       removed: 0,
@@ -329,7 +330,7 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention, outlived }
   const needs = { ...(await needsOf(tx, backlogs, standing)), delivered }
   const { retired, held } = decideParcels(standing, needs, startedAtMs, retention, outlived)
   if (retired.length === 0) return { removed: 0, held, next }
-  const { isDone } = await tx.retireParcels(retired, ROWS_AT_ONCE)
+  const { isDone } = await retireParcels(tx, retired, ROWS_AT_ONCE)
   return isDone ? { removed: retired.length, retired, held, next } : { removed: 0, next: cursor ?? AGAIN }
 }
 

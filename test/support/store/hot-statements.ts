@@ -1,3 +1,4 @@
+import { takeEndedJobs } from '../../../src/core/store/admin/jobs.ts'
 import { addOperatorEvent } from '../../../src/core/store/admin/operator-events.ts'
 import { addTallies, findCounted, noteFlush, pruneTallies } from '../../../src/core/store/admin/tallies.ts'
 import { endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../../src/core/store/admin/troubles.ts'
@@ -19,10 +20,21 @@ import { createParcelVersions } from '../../../src/server/postgres/history/postg
 import { createPostgresReader, createPostgresWriter } from '../../../src/server/postgres/postgres.ts'
 import { compileForPostgres } from '../../../src/server/postgres/postgres-dialect.ts'
 import { createPostgresWriteStore } from '../../../src/server/postgres/postgres-write-store.ts'
-import { takeEndedJobs } from '../../../src/upkeep/jobs/jobs.rows.ts'
-import { listRebuildable, listStoredPushes, loadStoredParcels, pagePushes } from '../../../src/upkeep/rebuild/rebuilding.rows.ts'
+import {
+  correctParcels,
+  listRebuildable,
+  listStoredPushes,
+  loadStoredParcels,
+  pagePushes,
+} from '../../../src/upkeep/rebuild/rebuilding.rows.ts'
 import { addRefusal, listRefused, removeRefused, saveRefused } from '../../../src/upkeep/refusals/refusals.rows.ts'
-import { pruneOperations, saveRetention, withAgedRows } from '../../../src/upkeep/retention/remove-aged.rows.ts'
+import {
+  lockRetention,
+  pruneOperations,
+  retireParcels,
+  saveRetention,
+  withAgedRows,
+} from '../../../src/upkeep/retention/remove-aged.rows.ts'
 import { trackingIdOf } from '../history/seeded-observations.ts'
 import { openTestPool } from './postgres-pool.ts'
 import { REFUSAL, REFUSED } from './refusal.ts'
@@ -87,7 +99,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
       // No row has this sequence or this language, so nothing is deleted or changed.
       const dropped = sightings.slice(0, 1).map((kept) => ({ ...kept, sequence: -1 }))
       const corrected = answers.slice(0, 1).map((one) => ({ ...one, answer: { ...one.answer, language: 'none' } }))
-      await tx.correctParcels([{ state, isRescheduled: false, dropped, saved: sightings, identifiers: [], answers: corrected, feed: [] }])
+      await correctParcels(tx, [{ state, isRescheduled: false, dropped, saved: sightings, identifiers: [], answers: corrected, feed: [] }])
     }
   })
   await store.transaction(async (tx) => {
@@ -110,7 +122,8 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await store.transaction(async (within) => {
     const tx = withAgedRows(within)
     const page = { beforeMs: NOW, after: { atMs: 1, id: 1 }, limit: 5 }
-    tx.cancelDeliveries(await tx.agedDeliveries(page), NOW)
+    const aged = (await tx.agedDeliveries(page)).map(({ deliveryId }) => deliveryId)
+    tx.cancelDeliveries(aged, NOW)
     await tx.removeDeliveries((await tx.endedDeliveries(page)).map(({ deliveryId }) => deliveryId))
     tx.clearPushes({ cleared: (await tx.agedPushes(page)).map(({ inboxId }) => inboxId), closed: [3] })
     await tx.clearAnswers((await tx.agedAnswers(page)).map((answer) => ({ ...answer, decidesOrder: true })))
@@ -131,10 +144,10 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.clockRecord()
     await listEndedByClock(tx, { byMs: 1, sinceMs: 0, nowMs: NOW, afterParcelId: 0, limit: 5 })
     await tx.holdParcels(ids)
-    await tx.retireParcels(ids, 500)
+    await retireParcels(tx, ids, 500)
     const texts = await listMarked(tx, { after: 0, limit: 5 })
     tx.removeTexts({ unused: [{ id: 1_000_000, json: '', isUsed: false }], used: [...texts, { id: 1_000_001, json: '', isUsed: true }] })
-    await saveRetention(tx, await tx.loadRetention())
+    await saveRetention(tx, await lockRetention(tx))
   })
   await store.close()
   const reads = engine.openReadStore(place)

@@ -3,6 +3,7 @@ import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
 import { postgresMoves } from '../../../src/server/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { sqliteMoves } from '../../../src/upkeep/moving/sqlite-moves.ts'
+import { listLeftStores } from '../../../src/upkeep/moving/store-moves.rows.ts'
 import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { moveStore, type Place, placeOf } from '../../support/store/moving.ts'
 import { changeStoredRows, storedRows } from '../../support/store/stored-rows.ts'
@@ -80,7 +81,7 @@ test('a store remembers the stores that moves left behind, until one is used aga
   await (await openStore(NOON, sqlite, first.place)).writes.close()
   const leftBy = async ({ engine, place }: Place) => {
     const reads = engine.openReadStore(place)
-    const names = (await reads.listLeftStores()).map(({ name }) => name)
+    const names = (await listLeftStores(reads.session)).map(({ name }) => name)
     await reads.close()
     return names
   }

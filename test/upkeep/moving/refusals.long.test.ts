@@ -5,6 +5,7 @@ import { openPostgresMoveTarget } from '../../../src/server/postgres/moving/post
 import { postgresMoves } from '../../../src/server/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { createStoreMove } from '../../../src/upkeep/moving/move-store.ts'
+import { listLeftStores } from '../../../src/upkeep/moving/store-moves.rows.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { startSilentAfterGreeting } from '../../support/network/silent-after-greeting.ts'
 import { engines } from '../../support/store/engines.ts'
@@ -32,7 +33,7 @@ test.each(engines)('a moved store on $name names the new store, and its move can
   const store = await engine.openWriteStore(old.place)
   await store.close()
   const reads = engine.openReadStore(old.place)
-  const left = await reads.listLeftStores()
+  const left = await listLeftStores(reads.session)
   await reads.close()
   expect(left.map(({ name }) => name)).toEqual([movesOf(engine).nameOf(next.place)])
   // The old store is unchanged, except that it now lists the new store as left behind.

@@ -33,6 +33,9 @@ export function unitedTombstones(first: KeptTombstones | null, second: KeptTombs
   return { sealedKey: first?.sealedKey ?? second?.sealedKey ?? null, tombstones: [...known, ...missedTombstones(more, known)] }
 }
 
+/** Whether the files of the store may still contain erased data. `pending`: they may, and the sentence `because` says why. */
+export type StorageState = { readonly state: 'clean' } | { readonly state: 'pending'; readonly because: string }
+
 /** An identifier of an erased parcel that the relay learnt only after the erasure. */
 export interface ErasedName extends Tombstone {
   readonly value: string

@@ -1,5 +1,3 @@
-import { eraseParcels, NO_PARCELS, searchMentions } from '../../../upkeep/erasure/erasure.rows.ts'
-import { removeParcels } from '../../../upkeep/retention/remove-aged.rows.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { erasedEvent, type FeedEntries, type FeedEntriesRequest, type FeedParcel, retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import { certainNeeds } from '../../domain/history/batch-needs.ts'
@@ -53,6 +51,7 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
     ...queuingVerbs(parts),
     ...retiringVerbs(parts),
     ...erasingVerbs(parts, engine, verbs),
+    noteErased: engine.noteErased,
   }
 
   /** Clears all caches after a rollback or a write by another connection. */
@@ -145,14 +144,9 @@ function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
 
 function retiringVerbs({ session, contents, parcels, memory }: Parts) {
   return {
-    cancelDeliveries: (deliveries, nowMs) =>
-      cancelEach(
-        session,
-        deliveries.map(({ deliveryId }) => deliveryId),
-        nowMs,
-      ),
-    async retireParcels(parcelIds, limit) {
-      const retired = await removeParcels(session, parcelIds, limit)
+    cancelDeliveries: (deliveryIds, nowMs) => cancelEach(session, deliveryIds, nowMs),
+    async retireParcels(parcelIds, drop) {
+      const retired = await drop()
       if (retired === null) return { isDone: false }
       parcels.forgetGone(parcelIds, retired.identifiers)
       markContents(session, retired.contents)
@@ -179,23 +173,21 @@ function retiringVerbs({ session, contents, parcels, memory }: Parts) {
 function erasingVerbs(
   { session, parcels, memory, contents: known }: Parts,
   { tombstones: kept, noteErased }: Pick<WriteEngine, 'tombstones' | 'noteErased'>,
-  verbs: Pick<WriteTx, 'addTombstones' | 'saveTombstoneKey' | 'removeUnfinished'>,
+  verbs: Pick<WriteTx, 'addTombstones' | 'saveTombstoneKey'>,
 ) {
   return {
-    async eraseParcels(parcelIds) {
-      if (parcelIds.length === 0) return NO_PARCELS
-      const { contents, ...erased } = await eraseParcels(session, parcelIds)
+    async eraseParcels(parcelIds, _identifiers, drop) {
+      const erased = await drop()
+      if (parcelIds.length === 0) return erased
+      const { identifiers, contents } = erased
       const texts = await known.read(session, await listUnused(session, contents))
       noteErased({
-        identifiers: erased.names.map(({ value }) => value),
+        identifiers,
         texts: [...texts.values()].flatMap(({ json }) => [...wordsInBody(Buffer.from(json))]),
       })
       removeContents(session, contents)
       known.forget()
-      parcels.forgetGone(
-        parcelIds,
-        erased.names.map(({ value }) => value),
-      )
+      parcels.forgetGone(parcelIds, identifiers)
       for (const parcelId of parcelIds) {
         memory.sequence = (memory.sequence ?? 0) + 1
         appendFeed(session, erasedEvent(memory.sequence, parcelId))
@@ -210,15 +202,6 @@ function erasingVerbs(
       await verbs.saveTombstoneKey(sealed)
       // The order of these two writes does not matter: the store and the file hold the same key, which is only encrypted differently.
       kept.replaceKey(sealed)
-    },
-    async searchMentions(request) {
-      const { searched, words } = await searchMentions(session, request)
-      if (searched.found.length > 0) noteErased({ identifiers: searched.found, texts: words })
-      return searched
-    },
-    removeUnfinished(identifiers) {
-      verbs.removeUnfinished(identifiers)
-      noteErased({ identifiers, texts: [] })
     },
   } satisfies Partial<WriteTx>
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { JobTask } from '../../../../src/core/domain/admin/job.ts'
+import { insertJob } from '../../../../src/core/store/admin/jobs.ts'
 import { saveSetting } from '../../../../src/core/store/settings.ts'
 import { escapeNul, unescapeNul } from '../../../../src/server/postgres/postgres-dialect.ts'
-import { insertJob } from '../../../../src/upkeep/jobs/jobs.rows.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { engines, openBareStore } from '../../../support/store/engines.ts'
 

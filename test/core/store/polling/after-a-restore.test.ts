@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { saveSetting } from '../../../../src/core/store/settings.ts'
+import { listRestores } from '../../../../src/upkeep/restore/restores.rows.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { engines, newPlace } from '../../../support/store/engines.ts'
 import { storedNumber } from '../../../support/store/stored-rows.ts'
@@ -33,6 +34,6 @@ describe.each(engines)('after a restore on $name', (engine) => {
     expect([await writes.tellRestores({ nowMs: NOON }), await writes.tellRestores({ nowMs: NOON })]).toEqual([1, 0])
     const events = await reads.listOperatorEvents({ event: 'store_restored', fromMs: null, toMs: null, before: null, limit: 10 })
     expect(events).toMatchObject([{ detail: { backup: 'a', lastSequence: 0, nextSequence: 1e9, delivered: 3 } }])
-    expect(await reads.listRestores()).toMatchObject([{ backup: 'a', isTold: true }])
+    expect(await listRestores(reads.session)).toMatchObject([{ backup: 'a', isTold: true }])
   })
 })

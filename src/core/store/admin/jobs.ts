@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import type { Job, JobTask, UnendedJob } from '../../core/domain/admin/job.ts'
-import { decodeJob, decodeJobCursor, encodeJobCursor, isReadableJob } from '../../core/store/codec.ts'
-import type { Session } from '../../core/store/engine.ts'
-import { statement } from '../../core/store/statement.ts'
+import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
+import { decodeJob, decodeJobCursor, encodeJobCursor, isReadableJob } from '../codec.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
 
 const KEPT_MAX = 1000
 
