@@ -33,9 +33,7 @@ const FILES: Readonly<Record<string, string>> = {
   'server/postgres/moving/postgres-move-target.ts': 'a job: the move of a store',
   'server/postgres/postgres-engine.ts': 'bounded',
   'server/postgres/postgres-migrate.ts': 'a start',
-  'server/postgres/postgres-session.ts': 'bounded',
   'server/postgres/postgres.ts': 'bounded',
-  'server/postgres/refuse-unsafe-server.ts': 'bounded',
   'server/postgres/server-watch.ts': 'bounded',
 }
 

@@ -55,8 +55,7 @@ export function inboxCommand(): Command {
 }
 
 /** Returns why these arguments cannot be combined; null: they can. */
-function mistakeIn(ids: readonly string[], options: InboxOptions): string | null {
-  const { state, parcel, reason, reprocess, refresh, dismiss, refused } = options
+function mistakeIn(ids: readonly string[], { state, parcel, reason, reprocess, refresh, dismiss, refused }: InboxOptions): string | null {
   if (refused === true && [ids.length > 0, state, parcel, reason, reprocess, refresh, dismiss].some((given) => Boolean(given)))
     return '--refused takes no ids, and no option that selects or changes pushes, because refused pushes are not kept'
   if ([reprocess, refresh, dismiss].filter((one) => one === true).length > 1) return 'use one of --reprocess, --refresh and --dismiss'

@@ -1,9 +1,8 @@
 import type { Pool } from 'pg'
 import { TOMBSTONE_KEY } from '../../core/store/settings.ts'
-import { openPostgres } from './postgres-engine.ts'
+import { openPostgres, refuseUnsafeServer } from './postgres-engine.ts'
 import { inspectSchema } from './postgres-migrate.ts'
 import { nameDatabase } from './postgres-pool.ts'
-import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 
 /** The state of a database that was inspected without changing it. */
 export interface InspectedDatabase {

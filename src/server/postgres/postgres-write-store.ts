@@ -19,7 +19,7 @@ import { loadSetting } from '../../core/store/settings.ts'
 import { createWriteVerbs, type WriteParts, type WriteStore, type WriteTx } from '../../core/store/write-store.ts'
 import { createLostCommits, type LostCommits, namesIn, proveHeld, type Timeline, timelineIn } from './admin/lost-commits.ts'
 import { missedAfterRestore } from './backups/restored-tombstones.ts'
-import { announceOrder, createTransactionEnd, readLastSequence, type TransactionEnd } from './counter.ts'
+import { announceOrder, createStandingWatch, createTransactionEnd, readLastSequence, type TransactionEnd } from './counter.ts'
 import { createDueFronts, type DueFronts, findSkippedOver } from './delivery/due-fronts.ts'
 import { cancelInSets, lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
 import { queuingVerbs } from './delivery/queuing-verbs.ts'
@@ -39,16 +39,14 @@ import {
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
 import { createInboxNumbers, type InboxNumbers, PROVISIONAL } from './history/provisional.ts'
-import { forgetFlights } from './polling/flights.ts'
-import { isStorageFailure, type PostgresWriter } from './postgres.ts'
+import { forgetFlights } from './polling/shared-carrier.ts'
+import { isStorageFailure, type PostgresSession, type PostgresWriter } from './postgres.ts'
 import { rawStatement } from './postgres-dialect.ts'
 import { metAnother } from './postgres-failure.ts'
-import type { PostgresSession } from './postgres-session.ts'
-import { createStandingWatch, type StandingWatch } from './standing.ts'
 
 /** What a replica remembers between transactions. It stays true when other replicas commit, and is forgotten if the server loses commits. */
 interface Memory {
-  readonly watch: StandingWatch
+  readonly watch: ReturnType<typeof createStandingWatch>
   kept: Kept
   /** The identifiers that a batch must lock, by those that it names, because a join in its first attempt has changed more than these. */
   readonly toLock: Map<string, readonly string[]>

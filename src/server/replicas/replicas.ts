@@ -17,7 +17,6 @@ import { openReplicaTable } from '../postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../postgres/server-watch.ts'
 import { createReplicaChanges, type Duties, joinReplicas, type Membership, type ReplicaChangeListener } from './membership.ts'
 import type { ReplicaConfig, ReplicaTable, TimeSample } from './replica-table.rows.ts'
-import { createServerClock, type ServerClock } from './server-clock.ts'
 
 /** A replica that was not seen for this long is declared dead. */
 const TTL_MS = 5000
@@ -183,5 +182,27 @@ export async function removePredecessors({ table, clock, isRunning }: RemovePred
     if (host !== self.host || pid === undefined) continue
     // In a container the killed process may have had the same id as this one. Then only the time of the start tells them apart.
     if (Number(pid) === self.pid ? startedAtMs < beganMs : !isRunning(Number(pid))) await table.remove(id)
+  }
+}
+
+interface ServerClock extends Clock {
+  /** Corrects the clock by one reading of the server's time. */
+  adjust(sample: TimeSample): void
+}
+
+/**
+ * Creates a clock that shows the time of the database server, because the clocks of replicas may differ, and may be set while they run. Between
+ * samples it advances with the monotonic clock. Each sample gives an upper and a lower limit for the server's time. The clock is corrected only
+ * if it is outside of these limits.
+ */
+export function createServerClock(monotonic: () => number, first: TimeSample): ServerClock {
+  let aheadMs = first.serverMs - (first.askedMs + first.heardMs) / 2
+  return {
+    now: () => Math.floor(monotonic() + aheadMs),
+    monotonic,
+    adjust({ serverMs, askedMs, heardMs }) {
+      // Add 1, because the server rounds down to whole milliseconds.
+      aheadMs = Math.min(serverMs + 1 - askedMs, Math.max(serverMs - heardMs, aheadMs))
+    },
   }
 }

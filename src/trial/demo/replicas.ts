@@ -19,8 +19,7 @@ export interface ReplicasOptions {
 }
 
 /** Starts replicas, each in a separate process, behind a load balancer. They share the database of a new PostgreSQL server. */
-export async function startReplicas(config: Config, options: ReplicasOptions): Promise<DemoRelays> {
-  const { listen, webhook } = config
+export async function startReplicas({ listen, webhook }: Config, options: ReplicasOptions): Promise<DemoRelays> {
   const { folder, internalPorts, carrierUrl, subscriberUrl, onCallUrl, onTrouble } = options
   const server = await startPostgres()
   const shared = [

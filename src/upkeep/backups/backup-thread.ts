@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { serveVerbs } from '../../core/runtime/threads/thread.ts'
-import type { BackupData, BackupVerbs } from './hosted-backup-folder.ts'
+import type { BackupData, BackupVerbs } from './backup-folder.ts'
 import { makeBackup } from './make-backup.ts'
 
 /** The thread that checks a copy of the store and moves it to the folder of backups. The check takes long, and the move may never end. */

@@ -6,8 +6,8 @@ import { startSchedule } from '../../core/runtime/schedule.ts'
 import type { AtRest } from '../../core/wiring/at-rest-keys.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { VERSION } from '../../package-files.ts'
+import { backupFolder } from './backup-folder.ts'
 import { removeCopy } from './copy-store.ts'
-import { backupFolder } from './hosted-backup-folder.ts'
 import { type ManageBackupsPorts, openManageBackups } from './manage-backups.ts'
 
 type Parts = Pick<Relay, 'path' | 'write' | 'reads' | 'disk' | 'clock' | 'unstored' | 'closing' | 'log'>

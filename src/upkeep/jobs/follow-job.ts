@@ -21,8 +21,7 @@ interface JobOrder {
 }
 
 /** Orders a job and follows it to its end. Returns it if there is more to say; null: it was refused or did not succeed, or `--json` has printed it. */
-export async function runJob(ask: AskRelay, order: JobOrder, options: ClientOptions): Promise<JobAnswer | null> {
-  const { path, body, steps, cancelled } = order
+export async function runJob(ask: AskRelay, { path, body, steps, cancelled }: JobOrder, options: ClientOptions): Promise<JobAnswer | null> {
   const started = await ask<JobAnswer>('POST', path, body && { type: 'application/json', text: JSON.stringify(body) })
   if (!started.ok) fail(describeProblem(started))
   return started.ok ? reportJob(await followJob(ask, started.body.id, steps), cancelled, options) : null

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createServerClock } from '../../../src/server/replicas/server-clock.ts'
+import { createServerClock } from '../../../src/server/replicas/replicas.ts'
 import { NOON } from '../../support/runner/constants.ts'
 
 /** Opens a server whose clock is `aheadMs` ahead of this machine's monotonic clock. The network takes time in both directions. */

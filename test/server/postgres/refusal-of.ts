@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { expect } from 'vitest'
+import { refuseUnsafeServer } from '../../../src/server/postgres/postgres-engine.ts'
 import { nameDatabase, openPool } from '../../../src/server/postgres/postgres-pool.ts'
-import { refuseUnsafeServer } from '../../../src/server/postgres/refuse-unsafe-server.ts'
 
 /** A password that no message may show. */
 export const CANARY = 'canary-7f3a'

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { faultsOf } from '../../../src/server/postgres/refuse-unsafe-server.ts'
+import { faultsOf } from '../../../src/server/postgres/postgres-engine.ts'
 import { listen } from '../../support/network/listen.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase, sharedServer } from '../../support/store/postgres-database.ts'

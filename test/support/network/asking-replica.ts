@@ -8,8 +8,7 @@ import { createSharedFlight } from '../../../src/core/flow/shared-flight.ts'
 import { createAnswerCache } from '../../../src/core/runtime/answer-cache.ts'
 import { createMemory } from '../../../src/core/runtime/memory.ts'
 import { createChangeTable } from '../../../src/core/runtime/threads/change-table.ts'
-import { openSharedCarrier } from '../../../src/server/postgres/polling/shared-carrier.ts'
-import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
+import { openSharedCarrier, postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { openStore } from '../store/write-side.ts'
 
 export interface AskingReplicaOptions {

@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import type { WriteStore } from '../../../src/core/store/write-store.ts'
-import { createPostgresWriter, type PostgresWriter } from '../../../src/server/postgres/postgres.ts'
-import type { PostgresSession } from '../../../src/server/postgres/postgres-session.ts'
+import { createPostgresWriter, type PostgresSession, type PostgresWriter } from '../../../src/server/postgres/postgres.ts'
 import { createPostgresWriteStore } from '../../../src/server/postgres/postgres-write-store.ts'
 import { openTestPool } from './postgres-pool.ts'
 import { storedNumber } from './stored-rows.ts'

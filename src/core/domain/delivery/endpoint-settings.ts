@@ -345,8 +345,7 @@ export function parseKeyRotation(body: unknown): { readonly sharedKey: string | 
 }
 
 /** Returns an endpoint's settings as the API shows them: in the form that `parseNewEndpoint` reads, with the values of headers masked. */
-export function presentSettings(endpoint: Endpoint) {
-  const { ratePerSecond, scheduleMs, headers, ...rest } = endpoint
+export function presentSettings({ ratePerSecond, scheduleMs, headers, ...rest }: Endpoint) {
   const schedule = scheduleMs === null ? null : scheduleMs.map(formatDuration)
   return { ...rest, rate: ratePerSecond, schedule, headers: maskedHeaders(headers) }
 }

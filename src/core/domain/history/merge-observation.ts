@@ -2,8 +2,7 @@ import { deliverableEventOf, eventValuesOf, type FeedAddition, indexPushes, plan
 import type { IncomingPush } from '../ingest/inbox.ts'
 import { notAhead } from '../instant.ts'
 import { keepEarlierPoll, scheduleNextPoll } from '../polling/poll.ts'
-import type { ScanSample } from '../polling/scan-rate.ts'
-import { scanSamplesOf } from '../polling/scan-samples.ts'
+import { type ScanSample, scanSamplesOf } from '../polling/scan-rate.ts'
 import {
   allSightings,
   answersOf,

@@ -155,8 +155,7 @@ export function encodeLatest(source: AnswerSource, languages: readonly string[])
   return { body: `{"status":${status}${encodeTail(source)}`, contentLanguages: contentLanguages(used, languages) }
 }
 
-function encodeTail(source: AnswerSource): string {
-  const { trackingIds, distributionType, extra } = source
+function encodeTail({ trackingIds, distributionType, extra }: AnswerSource): string {
   return `,"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${encodeMembers(extra)}}`
 }
 

@@ -139,8 +139,7 @@ export function isAnswer(
 }
 
 /** The suspects are now at fault, except the answered question. */
-export function afterAnswer(breaker: Breaker, question: string): Breaker {
-  const { suspects, failing } = breaker
+export function afterAnswer({ suspects, failing }: Breaker, question: string): Breaker {
   if (suspects.size === 0 && !failing.has(question)) return { ...closedBreaker, failing }
   const known = new Set([...failing, ...suspects])
   known.delete(question)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { notAhead } from '../instant.ts'
 import { bestPollTimeMs, expectedUnknownEntries, type PollReason } from './best-poll-time.ts'
 import type { PushHealth } from './push-health.ts'
-import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
+import { FINISHED, hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 
 /** How often to poll (CONTRACT `poll`). */
 export interface CadencePolicy {
@@ -51,7 +51,6 @@ export type NextPoll =
   | { readonly kind: 'at'; readonly atMs: number; readonly why: PollReason }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
-export const FINISHED = 'DeliverySucceeded'
 /** A failed poll is repeated after one minute, then after two, four and so on, but not later than the next regular poll. */
 const RETRY_MS = 60_000
 /** Intervals are longer by up to this share, so that parcels that arrive at the same time are not all polled at the same time. */

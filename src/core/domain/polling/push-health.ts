@@ -286,8 +286,7 @@ function silenced(
 }
 
 /** Returns how many pushes came on average, on earlier days, in the hours from the last push to `toMs`. */
-function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
-  const { lastPushAtMs, byHour, days } = channel
+function expectedSinceLastPush({ lastPushAtMs, byHour, days }: PushChannel, toMs: number): number {
   if (lastPushAtMs === null || days === 0) return 0
   let expected = 0
   for (let atMs = Math.max(lastPushAtMs, toMs - DAY_MS); atMs < toMs; ) {

@@ -88,8 +88,7 @@ function ownBytes(text: string): Buffer {
   return bytes
 }
 
-export function presentServed(answer: CachedAnswer, freshness: Freshness, nowMs: number): Served {
-  const { body, etag, contentLanguage, lastSeenAtMs } = answer
+export function presentServed({ body, etag, contentLanguage, lastSeenAtMs }: CachedAnswer, freshness: Freshness, nowMs: number): Served {
   const ageSeconds = lastSeenAtMs === null ? null : Math.max(0, Math.floor((nowMs - lastSeenAtMs) / 1000))
   return { body, etag, ageSeconds, contentLanguage, cacheStatus: CACHE_STATUS[freshness] }
 }

@@ -3,8 +3,8 @@ import pg, { type Pool } from 'pg'
 import { StorageFailure } from '../../../core/domain/errors.ts'
 import { parseStored } from '../../../core/domain/json-body.ts'
 import type { Session } from '../../../core/store/engine.ts'
+import { type Standing, standingColumns } from '../counter.ts'
 import { rawStatement } from '../postgres-dialect.ts'
-import { type Standing, standingColumns } from '../standing.ts'
 
 /** A replica's row, and the state of the server. */
 export interface ReplicaStanding extends Standing {

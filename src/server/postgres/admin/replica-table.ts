@@ -10,10 +10,10 @@ import {
 } from '../../../core/domain/admin/replica.ts'
 import type { LessonTable } from '../../../core/store/polling/shared-carrier.ts'
 import type { ReplicaConfig, ReplicaTable, TimeSample } from '../../replicas/replica-table.rows.ts'
+import { SERVER } from '../counter.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from '../server-watch.ts'
-import { SERVER } from '../standing.ts'
 import { createLostCommits, type LostCommits, namesIn, type ReplicaStanding, timelineOf } from './lost-commits.ts'
 
 const CONNECT_TIMEOUT_MS = 5000

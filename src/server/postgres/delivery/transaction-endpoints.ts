@@ -7,11 +7,10 @@ import { encodeEndpoint, listEndpoints, saveEndpoint, saveHealth } from '../../.
 import type { Session } from '../../../core/store/engine.ts'
 import type { Tables } from '../../../core/store/schema.ts'
 import type { Endpoints, WriteTx } from '../../../core/store/write-store.ts'
-import { endpointsStay, readEndpointsVersion, type TransactionEnd } from '../counter.ts'
+import { endpointsStay, readEndpointsVersion, type Standing, standingColumns, type TransactionEnd } from '../counter.ts'
 import { PROVISIONAL, real } from '../history/provisional.ts'
+import type { PostgresSession } from '../postgres.ts'
 import { rawStatement } from '../postgres-dialect.ts'
-import type { PostgresSession } from '../postgres-session.ts'
-import { type Standing, standingColumns } from '../standing.ts'
 
 export interface TransactionEndpoints extends Endpoints {
   /** Returns the endpoint as this transaction read it. Null: the transaction has not read the endpoint, or has called this for it before. */

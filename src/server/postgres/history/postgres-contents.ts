@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache'
 import { decodeContent } from '../../../core/domain/history/content.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import { type Contents, createContents, type StoredContent } from '../../../core/store/history/contents.ts'
+import { createStandingWatch, type Standing, standingColumns } from '../counter.ts'
 import { rawStatement } from '../postgres-dialect.ts'
-import { createStandingWatch, type Standing, standingColumns } from '../standing.ts'
 
 /** The size of each cache, in characters of JSON. */
 const REMEMBERED_CHARS = 8 * 1024 * 1024

@@ -17,9 +17,9 @@ import {
   uniqueAmong,
 } from '../../../upkeep/moving/store-moves.rows.ts'
 import { escapeNul } from '../postgres-dialect.ts'
+import { refuseUnsafeServer } from '../postgres-engine.ts'
 import { migratePostgres } from '../postgres-migrate.ts'
 import { nameDatabase, openPool, takePoolerParameter } from '../postgres-pool.ts'
-import { refuseUnsafeServer } from '../refuse-unsafe-server.ts'
 import { ANSWER_TIMEOUT_MS, BESIDE_WRITERS, locking, type MoveClient, openMoveClient } from './postgres-move-client.ts'
 import {
   isBeingSwitched,

@@ -132,8 +132,7 @@ export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): 
 }
 
 /** Makes a stored push ready to be recorded. Null: its bytes were deleted. */
-function incomingOf(held: HeldPush, inboxId: number, nowMs: number): IncomingPush | null {
-  const { body, contentEncoding, keyIndex, receivedAtMs } = held
+function incomingOf({ body, contentEncoding, keyIndex, receivedAtMs }: HeldPush, inboxId: number, nowMs: number): IncomingPush | null {
   if (body === null) return null
   return { ...parsePush({ body, contentEncoding, keyIndex, receivedAtMs: notAhead(receivedAtMs, nowMs) }), inboxId }
 }

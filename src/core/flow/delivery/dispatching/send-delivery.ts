@@ -46,8 +46,7 @@ export type SendDelivery = (delivery: ClaimedDelivery, state: EndpointState | nu
 
 export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDeliveryOptions): SendDelivery {
   const { sender, signerOf, routeOf, operatorMessage, clock } = ports
-  return (delivery, state, nowMs, { stateNow, onResend, onEnd }) => {
-    const { sequence, previousSequence, body } = delivery
+  return ({ sequence, previousSequence, body }, state, nowMs, { stateNow, onResend, onEnd }) => {
     if (body === null) {
       onEnd(unsent('body_gone', 'the bytes of the push are no longer kept'))
       return
