@@ -3,6 +3,8 @@ import { openInternalApi } from './assembly/internal-api.ts'
 import { createReload } from './assembly/reloading.ts'
 import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'
 import { openStorage } from './assembly/storage/storage.ts'
+import { openOperator } from './console/events/operator-endpoint.ts'
+import { formatOperatorEvent } from './console/events/operator-words.rules.ts'
 import type { ConcernFacts } from './console/problems/concern.ts'
 import {
   openConcerns,
@@ -71,7 +73,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const fault = atRest.fault()
   if (fault !== null) log.error({ reason: fault }, 'the key file cannot be used: nothing can be erased, and no endpoint can be given a key')
   const vault = createVault(atRest.keys)
-  const { carrier, memory } = await openCarrier(config, { ...stored, vault, tallies })
+  const { carrier, memory } = await openCarrier(config, { ...stored, vault, onCall: tallies.callMade })
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, stored)
   const endpointKeys = createEndpointKeys({ vault, reads, log }, atRest)
@@ -97,11 +99,12 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
 
   await endpointKeys.check()
   let publicUrl = ''
-  const delivery = await openDelivery(config, answering)
+  const delivery = await openDelivery(config, { ...answering, formatOperatorEvent })
   closing.add(() => delivery.stop())
   dispatch.connect(delivery)
+  const operator = openOperator({ ...answering, delivery })
   const polling = openPolling(config, { ...answering, history }, memory)
-  const relay: Relay & Capabilities & { readonly reporting: Reporting } = { ...answering, history, delivery, polling }
+  const relay: Relay & Capabilities & { readonly reporting: Reporting } = { ...answering, history, delivery, operator, polling }
   const moves = openMoves(config, relay, options.handOver ?? null)
   const check = openRunningCheck(relay, () => publicUrl)
   let failedReload: ConcernFacts['failedReload'] = null

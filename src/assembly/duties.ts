@@ -2,12 +2,12 @@ import type { PushHealthMonitor } from '../core/flow/polling/poller.ts'
 import { createModelSharing, type ModelSharingPorts } from '../core/flow/polling/shared-model.ts'
 import { startRepeating } from '../core/runtime/schedule.ts'
 import type { Delivery } from '../core/wiring/delivery/delivery.ts'
+import type { Membership } from '../core/wiring/membership.ts'
 import type { Polling } from '../core/wiring/polling.ts'
 import type { CommitSignal } from '../core/wiring/recording.ts'
 import type { Relay } from '../core/wiring/relay.ts'
-import type { Membership } from '../server/replicas/membership.ts'
+import type { SharedStore } from '../core/wiring/storage.ts'
 import { createTidyReplicas } from '../server/replicas/replicas.ts'
-import type { SharedStore } from './storage/opened-storage.ts'
 
 /** How often this replica sends the poller what it has learnt about the carrier. */
 const LEAVE_EVERY_MS = 1000
@@ -24,6 +24,7 @@ function lookAtEndpointsEvery(removeAfterMs: number): number {
 type DutiesOfShared = Pick<SharedStore, 'replicas' | 'clearMoves'> & Pick<ModelSharingPorts, 'model'>
 
 export interface DutiesPorts extends Pick<Relay, 'closing' | 'log'> {
+  readonly operator: Pick<Relay['operator'], 'tryDaily'>
   readonly replicas: Pick<Membership, 'holds' | 'id' | 'list'>
   readonly shared: DutiesOfShared | null
   readonly commitSignal: Pick<CommitSignal, 'subscribe'>
@@ -43,19 +44,21 @@ export interface DutiesPorts extends Pick<Relay, 'closing' | 'log'> {
 /** Begins to react to commits of this replica. If the store is shared, also takes roles and reacts to commits of other replicas. */
 export function beginDuties(ports: DutiesPorts): void {
   const { shared, commitSignal, delivery, closing, log } = ports
+  const removeUnnamed = async () => {
+    await delivery.removeUnnamed()
+    if (ports.replicas.holds('janitor')) await ports.operator.tryDaily()
+  }
   commitSignal.subscribe({
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
   const watching = startRepeating(
     () =>
-      delivery
-        .removeUnnamed()
-        .catch((err: unknown) => log.warn({ err }, 'cannot check which endpoints the configs name; the relay tries again')),
+      removeUnnamed().catch((err: unknown) => log.warn({ err }, 'cannot check which endpoints the configs name; the relay tries again')),
     lookAtEndpointsEvery(ports.removeAfterMs),
   )
   closing.add(() => watching.stop())
-  if (shared !== null) beginSharing(shared, ports)
+  if (shared !== null) beginSharing(shared, { ...ports, delivery: { ...delivery, removeUnnamed } })
 }
 
 function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: DutiesPorts): void {

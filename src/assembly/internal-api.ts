@@ -25,10 +25,11 @@ import { startRepeating } from '../core/runtime/schedule.ts'
 import type { Capabilities } from '../core/wiring/capabilities.ts'
 import { otherClocksOf } from '../core/wiring/carrier.ts'
 import { SESSION_IDLE_MS } from '../core/wiring/history.ts'
+import { REPLICA } from '../core/wiring/membership.ts'
 import type { Relay } from '../core/wiring/relay.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
-import { REPLICA } from '../server/replicas/replicas.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
+import { createManageJobs } from '../upkeep/jobs/manage-jobs.ts'
 import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-move-mark.ts'
 import { listLeftStores } from '../upkeep/moving/store-moves.rows.ts'
 import { createManageRebuild } from '../upkeep/rebuild/manage-rebuild.ts'
@@ -40,8 +41,9 @@ const FOLLOWERS_AT_ONCE = 25
 
 type AnswerParts = Pick<Relay, 'reads' | 'write' | 'clock' | 'carrier' | 'receiver' | 'replicas' | 'log' | 'reprocessed'>
 type ShownParts = Pick<Relay, 'unstored' | 'shared' | 'disk' | 'path' | 'refused' | 'backups' | 'restores' | 'meter'>
+type OperatorParts = Pick<Relay, 'operator'>
 type KeyParts = Pick<Relay, 'authenticate' | 'sessions' | 'keyring' | 'settings' | 'tombstoneKey' | 'vault' | 'atRest' | 'commitSignal'>
-type Parts = AnswerParts & ShownParts & KeyParts & Capabilities & { readonly reporting: Reporting }
+type Parts = AnswerParts & ShownParts & OperatorParts & KeyParts & Capabilities & { readonly reporting: Reporting }
 
 interface InternalApiPorts extends Pick<InternalOptions, 'check' | 'moves'> {
   readonly concerns: ReturnType<typeof openConcerns>
@@ -77,6 +79,9 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
     ),
     operations: createOperationQueries(given),
     listReplicas: parts.replicas.list,
+    manageJobs: createManageJobs(given),
+    enableOperator: parts.operator.enable,
+    testOperator: parts.operator.test,
     manageErasures: manageErasuresOf(parts, () => {
       tail.forget()
       feedSignal.tell()

@@ -9,8 +9,8 @@ import type { Capabilities } from '../core/wiring/capabilities.ts'
 import { renewAuthority } from '../core/wiring/carrier.ts'
 import { appsOf } from '../core/wiring/history.ts'
 import type { Listening } from '../core/wiring/listen.ts'
+import { REPLICA } from '../core/wiring/membership.ts'
 import type { Relay } from '../core/wiring/relay.ts'
-import { REPLICA } from '../server/replicas/replicas.ts'
 import type { RunningRelay } from './running-relay.ts'
 
 type Parts = Pick<Relay, 'atRest' | 'reads' | 'write' | 'clock' | 'unstored' | 'carrier' | 'log' | 'receiver'>

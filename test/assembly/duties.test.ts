@@ -13,6 +13,7 @@ function begin() {
   const closing = createClosing()
   onTestFinished(() => closing.closeAll())
   beginDuties({
+    operator: { tryDaily: soon },
     replicas: { id: () => 1, holds: () => false, list: async () => [] },
     shared: {
       model: { leave: soon, load: soon },

@@ -7,12 +7,12 @@ import { queueInProcess } from '../../core/runtime/group-commit.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { createChangeTable, tellChanged } from '../../core/runtime/threads/change-table.ts'
 import { openReceiveSide, type Receiver, receiveSettingsOf } from '../../core/wiring/hosting/receive-side.ts'
+import type { SharedStore, Storage } from '../../core/wiring/storage.ts'
 import { createLostCommits } from '../../server/postgres/admin/lost-commits.ts'
 import { postgresMoves } from '../../server/postgres/moving/postgres-moves.ts'
 import { openSharedCarrier, postgres } from '../../server/postgres/postgres-engine.ts'
 import { watchServer } from '../../server/postgres/server-watch.ts'
 import { openReplicas, type Replicas } from '../../server/replicas/replicas.ts'
-import type { SharedStore, Storage } from '../storage/opened-storage.ts'
 import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
 
 /**
@@ -21,7 +21,7 @@ import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
  */
 const BATCHES_AT_ONCE = 3
 
-interface HostedInProcess extends Omit<Storage, 'path' | 'disk' | 'unstoredFile' | 'endWriting' | 'threads'> {
+interface HostedInProcess extends Omit<Storage, 'path' | 'disk' | 'endWriting' | 'threads'> {
   readonly shared: SharedStore
 }
 

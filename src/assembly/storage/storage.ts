@@ -1,23 +1,28 @@
-import { openUnstoredFile } from '../../console/events/unstored-file.ts'
 import type { Config } from '../../core/config/config.ts'
-import { describeFailure } from '../../core/domain/system-reason.ts'
 import type { Log } from '../../core/flow/ports.ts'
-import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn, UNMEASURED } from '../../core/runtime/disk-watch.ts'
+import {
+  createDiskWatch,
+  type DiskWatch,
+  LOG_BYTES_WARN,
+  refuseWhenLost,
+  showMoving,
+  troubleOn,
+  UNMEASURED,
+} from '../../core/runtime/disk-watch.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { createDiskLook, followLinks } from '../../core/store/sqlite/file.ts'
 import { sqlite } from '../../core/store/sqlite/sqlite.ts'
 import { permissionWarnings } from '../../core/store/sqlite/whole-file.ts'
 import type { Closing } from '../../core/wiring/closing.ts'
+import { REPLICA, replicaConfigOf } from '../../core/wiring/membership.ts'
+import type { Storage } from '../../core/wiring/storage.ts'
 import { nameDatabase } from '../../server/postgres/postgres-pool.ts'
 import { createSoleMembership } from '../../server/replicas/membership.ts'
-import { REPLICA, replicaConfigOf } from '../../server/replicas/replicas.ts'
 import { sqliteMoves } from '../../upkeep/moving/sqlite-moves.ts'
 import { hostInProcess } from '../hosting/in-process.ts'
 import { startThreads, type Threads } from '../hosting/threads.ts'
-import type { Storage } from './opened-storage.ts'
 
 const REPORT_EVERY_MS = 10_000
-export const LOG_BYTES_WARN = 256 * 1024 * 1024
 
 /** Opens the store. SQLite needs threads for writing and receiving, and a watch on its disk. A PostgreSQL server needs neither. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {
@@ -76,7 +81,6 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     path,
     reads,
     disk,
-    unstoredFile: openUnstoredFile(path),
     write: refuseWhenLost(writer.verbs, disk),
     shared: null,
     endWriting: createEndWriting(receiver, closeWriter),
@@ -121,18 +125,7 @@ async function openPostgresStorage(config: Config, url: string, log: Log, closin
     threads: null,
     path: nameDatabase(url),
     disk,
-    unstoredFile: null,
     write: refuseWhenLost(hosted.write, disk),
     endWriting: createEndWriting(hosted.receiver, closeWriter),
   }
-}
-
-/** Waits for the first write to the store. A store that opens may still refuse writes, so a failure names the store and the remedy. */
-export async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
-  return await written.catch((cause: unknown) => {
-    if (!(cause instanceof Error && cause.message.includes('SQLITE_'))) throw cause
-    throw new Error(`store: ${storePath} can be opened but not written: ${describeFailure(cause)}. Nothing was deleted. Check the disk.`, {
-      cause,
-    })
-  })
 }

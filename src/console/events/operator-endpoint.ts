@@ -7,6 +7,8 @@ import { recordTest, type SendOncePorts, sendOnce, sendTest } from '../../core/f
 import type { PostOperator } from '../../core/flow/ports.ts'
 import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
 import type { ReadSide } from '../../core/store/read-store.ts'
+import type { Capabilities } from '../../core/wiring/capabilities.ts'
+import type { Membership } from '../../core/wiring/membership.ts'
 
 interface EnableOperatorPorts extends Part<'clock', 'now'>, Reads<'listEndpoints'>, Writes<'changeEndpoint'> {
   /** Called after the endpoint for operator events was enabled. */
@@ -101,4 +103,18 @@ export function createPostOperator(ports: PostOperatorPorts, { relayId }: { read
 
 function waitAfter(failures: number, { endpoint: { scheduleMs } }: EndpointState): number {
   return scheduleMs?.[Math.min(failures, scheduleMs.length) - 1] ?? 0
+}
+
+export type Operator = ReturnType<typeof openOperator>
+
+/** Makes what concerns the address in `operator.url`. */
+export function openOperator({ delivery, replicas }: Pick<Capabilities, 'delivery'> & { readonly replicas: Pick<Membership, 'delivers'> }) {
+  const { sending, relayId, endpointsChanged: review } = delivery
+  const { enable, tryDaily } = createEnableOperator({ ...sending, review })
+  return {
+    enable,
+    tryDaily,
+    test: createTestOperator({ ...sending, enable }),
+    post: createPostOperator({ ...sending, delivers: replicas.delivers }, { relayId }),
+  }
 }

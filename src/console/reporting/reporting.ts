@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { LOG_BYTES_WARN } from '../../assembly/storage/storage.ts'
 import type { Config } from '../../core/config/config.ts'
 import type { StorageState } from '../../core/domain/history/erased.ts'
 import { countSealed } from '../../core/flow/admin/manage-secrets.ts'
@@ -9,19 +8,21 @@ import { readEndpointGauges } from '../../core/flow/delivery/endpoint-queries.ts
 import { createExpiredPushWarning, createFailureLog, createPushLog } from '../../core/flow/log-digest.ts'
 import { ENDPOINT_LABELS } from '../../core/ops/counters.ts'
 import { createMetrics } from '../../core/ops/metrics.ts'
+import { LOG_BYTES_WARN } from '../../core/runtime/disk-watch.ts'
 import { startRepeating } from '../../core/runtime/schedule.ts'
 import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import { otherClocksOf } from '../../core/wiring/carrier.ts'
 import type { ReceiverNews } from '../../core/wiring/hosting/receive-side.ts'
+import { REPLICA } from '../../core/wiring/membership.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { VERSION } from '../../package-files.ts'
-import { REPLICA } from '../../server/replicas/replicas.ts'
 import { judgeOpenFiles, type Verdict } from '../../upkeep/check/check.rules.ts'
 import { judgeAtRestKeys, judgeBackupsOf, openFilesLimit } from '../../upkeep/check/local-probes.ts'
 import { readStorageState } from '../../upkeep/erasure/clean-storage.ts'
 import { createRefusedPushes, type RefusedPushesKeeper } from '../../upkeep/refusals/refused-pushes.ts'
 import { createTroubleWatch, USABLE_AT } from '../events/trouble-watch.ts'
-import { createUnstored, type Unstored } from '../events/unstored.ts'
+import { createUnstored, type Kept, type Unstored } from '../events/unstored.ts'
+import { openUnstoredFile } from '../events/unstored-file.ts'
 import { type ConcernsPorts, createConcerns } from '../overview/overview.ts'
 import { localConcerns } from '../problems/concern.ts'
 import { createTallies, type Tallies } from '../tallies/tallies.ts'
@@ -191,20 +192,14 @@ export function openRefusedPushes({ write, reads, clock, unstored, closing, log 
   return refused
 }
 
-type UnstoredParts = Pick<Relay, 'write' | 'unstoredFile' | 'clock' | 'wakeDispatcher' | 'closing' | 'log'>
+type UnstoredParts = Pick<Relay, 'write' | 'path' | 'shared' | 'clock' | 'wakeDispatcher' | 'closing' | 'log'>
 
 /**
  * Opens what keeps writes that the store could not take, and writes those that the last run has left. Call it before the parts that are added to it,
  * so that it closes after them.
  */
-export async function openUnstored({
-  write,
-  unstoredFile: file,
-  clock,
-  wakeDispatcher: wake,
-  closing,
-  log,
-}: UnstoredParts): Promise<Unstored> {
+export async function openUnstored({ write, path, shared, clock, wakeDispatcher: wake, closing, log }: UnstoredParts): Promise<Unstored> {
+  const file = shared === null ? openUnstoredFile<Kept>(path) : null
   const unstored = createUnstored({ write, file, clock, log, wake })
   await unstored.retry()
   closing.add(() => unstored.retry())
@@ -232,8 +227,7 @@ const LOOK_MS = 1000
 const TELL_MS = 5000
 
 type TellingParts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'unstored' | 'closing' | 'log'>
-type OwnParts = Pick<Relay, 'certificates' | 'wakeDispatcher' | 'shared'> &
-  Pick<Capabilities, 'delivery'> & { readonly reporting: Reporting }
+type OwnParts = Pick<Relay, 'certificates' | 'wakeDispatcher' | 'shared' | 'operator'> & { readonly reporting: Reporting }
 
 /** Begins to notify operators of events. */
 export function startTelling({ limits }: Pick<Config, 'limits'>, parts: TellingParts & OwnParts): void {
@@ -268,7 +262,7 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, parts: TellingP
   const look = async () => {
     await watch()
     noteAlive()
-    await unstored.retry(parts.delivery.postOperator)
+    await unstored.retry(parts.operator.post)
   }
   for (const repeated of [often(look, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
 }

@@ -1,6 +1,9 @@
 import { AppError, NO_ROOM_TEXT } from '../domain/errors.ts'
 import type { Log, Recorder } from '../flow/ports.ts'
 
+/** A write-ahead log of more bytes is a problem: another program holds a long read transaction. */
+export const LOG_BYTES_WARN = 256 * 1024 * 1024
+
 export interface DiskState {
   readonly freeBytes: number
   readonly diskBytes: number

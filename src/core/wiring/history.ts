@@ -1,7 +1,6 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { hash, verify } from '@node-rs/argon2'
-import { firstWrite } from '../../assembly/storage/storage.ts'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../domain/errors.ts'
 import { spentUntilMs } from '../domain/polling/call-budget.ts'
@@ -20,6 +19,7 @@ import { createMemory } from '../runtime/memory.ts'
 import { startRepeating } from '../runtime/schedule.ts'
 import { languagesOf } from './carrier.ts'
 import type { Relay } from './relay.ts'
+import { firstWrite } from './storage.ts'
 
 const REMEMBERED = { tokens: 10_000, sessions: 1000, rightPasswords: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
 

@@ -1,10 +1,10 @@
-import type { Storage } from '../../assembly/storage/opened-storage.ts'
 import type { Config } from '../config/config.ts'
 import { type BatchReport, type CommitStats, commitStatsOf } from '../domain/history/recording.ts'
 import { refuseInTrouble } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
+import type { Storage } from './storage.ts'
 
 export type Source = 'pushes' | 'polls'
 

@@ -1,9 +1,3 @@
-import type { Storage } from '../../assembly/storage/opened-storage.ts'
-import type { Unstored } from '../../console/events/unstored.ts'
-import type { Tallies } from '../../console/tallies/tallies.ts'
-import type { ManageBackups } from '../../upkeep/backups/manage-backups.ts'
-import type { TombstoneKeyKeeper } from '../../upkeep/erasure/tombstone-key.ts'
-import type { RefusedPushesKeeper } from '../../upkeep/refusals/refused-pushes.ts'
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import type { RestoreRecord } from '../domain/admin/restore.ts'
@@ -16,10 +10,11 @@ import type { AtRest } from './at-rest-keys.ts'
 import type { Certificates } from './certificates.ts'
 import type { Closing } from './closing.ts'
 import type { Recording } from './recording.ts'
+import type { Storage } from './storage.ts'
 
 /**
- * The parts of the relay that several capabilities use, in about the order in which `app.ts` makes them. Each file here takes those that it uses,
- * at most eight; only `app.ts` has them all.
+ * The parts of the relay that several capabilities use, in about the order in which `app.ts` makes them. Each file takes those that it uses, at most
+ * eight; only `app.ts` has them all. A wing adds its own to this interface (`use-cases.ts` of the wing), and no file of the core takes those.
  */
 export interface Relay extends Storage, Recording {
   readonly log: Log
@@ -31,17 +26,12 @@ export interface Relay extends Storage, Recording {
   readonly isQuiet: (nowMs: number) => boolean
   /** Call when there may be something to deliver. */
   readonly wakeDispatcher: () => void
-  readonly unstored: Unstored
-  readonly tallies: Tallies
-  readonly refused: RefusedPushesKeeper
   readonly atRest: AtRest
   readonly vault: Vault
   readonly endpointKeys: EndpointKeys
-  readonly tombstoneKey: TombstoneKeyKeeper
   readonly carrier: RemoteCarrier
   readonly pushes: PushHealthMonitor
   readonly certificates: Certificates
-  readonly backups: ManageBackups
   /** When the store was restored from backups, the oldest first. */
   readonly restores: readonly RestoreRecord[]
   readonly meter: Meter

@@ -1,8 +1,8 @@
-import type { Concern } from '../../console/problems/concern.ts'
-import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../core/domain/admin/replica.ts'
+import { dispatcherOf, endpointOf, type Replica, type ReplicaConfig, type Role, shareRoles } from '../../core/domain/admin/replica.ts'
 import type { Reads, Relay } from '../../core/flow/relay.ts'
+import type { Membership } from '../../core/wiring/membership.ts'
 import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
-import type { ReplicaConfig, ReplicaTable, Watermarks } from './replica-table.rows.ts'
+import type { ReplicaTable, Watermarks } from './replica-table.rows.ts'
 
 /** Begins and ends the work that a replica does because it holds a role. */
 export interface Duties {
@@ -12,27 +12,6 @@ export interface Duties {
   giveUp(role: Role): Promise<void>
   /** Called when the lease has run out. Ends the work of all roles at once. */
   lapsed(): void
-}
-
-/** Tells which roles this relay holds among the replicas that share its store. */
-export interface Membership {
-  id(): number
-  /** Whether this replica holds the role now. Call it before each attempt and each poll. */
-  holds(role: Role): boolean
-  /** The endpoints to which this replica delivers; null: all. */
-  endpoints(): readonly string[] | null
-  delivers(endpointId: string): boolean
-  /** Rises when this replica was declared dead and has lost all its roles. Work that began in an earlier term must not save its results. */
-  term(): number
-  /** Returns a signal that is aborted when the lease runs out. Get a new signal for each poll. */
-  signal(): AbortSignal
-  list(): Promise<readonly Replica[]>
-  /** How many replicas there were when the roles were last shared, this one included. */
-  count(): number
-  /** Publishes a reloaded config to the other replicas. */
-  configure(config: ReplicaConfig): Promise<void>
-  /** From now on tells the other replicas what only this one can know. Called every second. */
-  tell(concerns: () => readonly Concern[]): void
 }
 
 /** A membership with the verbs that keep it up to date. Before you call a verb again, wait until its last call has ended. */

@@ -1,7 +1,8 @@
 import type { Concern } from '../../console/problems/concern.ts'
+import type { ReplicaConfig } from '../../core/domain/admin/replica.ts'
 import type { Clock } from '../../core/flow/ports.ts'
 import type { Relay } from '../../core/flow/relay.ts'
-import type { ReplicaConfig, ReplicaTable, TimeSample } from './replica-table.rows.ts'
+import type { ReplicaTable, TimeSample } from './replica-table.rows.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 

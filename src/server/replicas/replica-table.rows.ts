@@ -1,5 +1,5 @@
 import type { Concern } from '../../console/problems/concern.ts'
-import type { Assignment, Replica, Role, RoleChange } from '../../core/domain/admin/replica.ts'
+import type { Assignment, Replica, ReplicaConfig, Role, RoleChange } from '../../core/domain/admin/replica.ts'
 
 /** `serverMs`: the server's clock, epoch milliseconds. `askedMs`, `heardMs`: our monotonic clock at the request and at the answer. */
 export interface TimeSample {
@@ -22,15 +22,6 @@ export interface Watermarks {
   readonly orders: number
   /** Whether nobody may write, because the store was moved or is about to be. */
   readonly isMoving: boolean
-}
-
-/** What other replicas learn about a replica's config. */
-export interface ReplicaConfig {
-  readonly configFingerprint: string
-  /** The names of endpoints. */
-  readonly endpoints: readonly string[]
-  /** The names of the keys at rest; the first key encrypts, all keys decrypt. */
-  readonly atRestKeys: readonly string[]
 }
 
 export interface NewReplica extends ReplicaConfig {

@@ -1,22 +1,17 @@
-import { createHash } from 'node:crypto'
-import { hostname } from 'node:os'
 import type { Config } from '../../core/config/config.ts'
-import { revealAll } from '../../core/config/secret.ts'
 import type { Replica } from '../../core/domain/admin/replica.ts'
-import { OPERATOR_NAME } from '../../core/domain/delivery/operator-event.ts'
 import { systemCode } from '../../core/domain/errors.ts'
 import type { Clock, Log } from '../../core/flow/ports.ts'
 import type { Relay } from '../../core/flow/relay.ts'
-import { nameKey } from '../../core/ops/vault.ts'
 import { startRepeating } from '../../core/runtime/schedule.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import type { LessonTable } from '../../core/store/polling/shared-carrier.ts'
-import { VERSION } from '../../package-files.ts'
+import { type Membership, PROCESS, REPLICA, replicaConfigOf } from '../../core/wiring/membership.ts'
 import type { LostCommits } from '../postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../postgres/server-watch.ts'
-import { createReplicaChanges, type Duties, joinReplicas, type Membership, type ReplicaChangeListener } from './membership.ts'
-import type { ReplicaConfig, ReplicaTable, TimeSample } from './replica-table.rows.ts'
+import { createReplicaChanges, type Duties, joinReplicas, type ReplicaChangeListener } from './membership.ts'
+import type { ReplicaTable, TimeSample } from './replica-table.rows.ts'
 
 /** A replica that was not seen for this long is declared dead. */
 const TTL_MS = 5000
@@ -33,26 +28,6 @@ export interface Replicas extends Membership {
   /** Whether this replica has a lease. While it has one, the store is not moved without it. */
   isLive(): boolean
   leave(): Promise<void>
-}
-
-const PROCESS = { host: hostname(), pid: process.pid }
-
-export const REPLICA = { name: nameReplica(PROCESS), version: VERSION }
-
-export function replicaConfigOf({
-  listen: _listen,
-  log: _log,
-  warnings: _warnings,
-  conflicts: _conflicts,
-  ...shared
-}: Config): ReplicaConfig {
-  const text = JSON.stringify(revealAll(shared))
-  const names = shared.endpoints.map(({ name }) => name)
-  return {
-    configFingerprint: createHash('sha256').update(text).digest('hex').slice(0, 12),
-    endpoints: shared.operator === null ? names : [...names, OPERATOR_NAME],
-    atRestKeys: shared.secrets.atRestKeys.map((key) => nameKey(Buffer.from(key.reveal(), 'base64'))),
-  }
 }
 
 export interface Joined {
@@ -155,27 +130,17 @@ export function createTidyReplicas({ replicas, delivery, clearMoves, log }: Tidy
     tidy().catch((err: unknown) => log.warn({ err }, 'cannot look at the other replicas; the relay tries again when one changes'))
 }
 
-interface ReplicaProcess {
-  readonly host: string
-  readonly pid: number
-}
-
 interface RemovePredecessorsPorts extends Pick<Relay, 'clock'> {
   readonly table: Pick<ReplicaTable, 'list' | 'remove'>
   /** Whether a process of this machine runs. */
   readonly isRunning: (pid: number) => boolean
 }
 
-/** Returns the name under which other replicas and operators see a replica. */
-export function nameReplica({ host, pid }: ReplicaProcess): string {
-  return `${host}/${pid}`
-}
-
 /**
  * Removes replicas of this machine whose process is gone. So a relay that starts again after a kill does not wait until the lease of the
  * killed process runs out. If another machine has the same name, its replica is removed by mistake, and joins again within a second.
  */
-export async function removePredecessors({ table, clock, isRunning }: RemovePredecessorsPorts, self: ReplicaProcess): Promise<void> {
+export async function removePredecessors({ table, clock, isRunning }: RemovePredecessorsPorts, self: typeof PROCESS): Promise<void> {
   const beganMs = clock.now() - clock.monotonic()
   for (const { id, name, startedAtMs } of await table.list()) {
     const [host, pid] = name.split('/')

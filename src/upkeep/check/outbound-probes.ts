@@ -180,18 +180,14 @@ export interface EndpointToTry {
   readonly route: () => Route
 }
 
-/** The endpoints of a relay, and how it connects to them. */
-export interface EndpointConnections {
-  readonly list: () => Promise<readonly EndpointToTry[]>
-  /** Connects to an endpoint. Resolves with the reason if that fails; null: the connection was made. */
-  readonly make: (to: Destination) => Promise<NoConnection | null>
-}
+/** Connects to an endpoint. Resolves with the reason if that fails; null: the connection was made. */
+export type ConnectTo = (to: Destination) => Promise<NoConnection | null>
 
 /** The most endpoints that are tried. More would take minutes. */
 const TRIED_MAX = 200
 
 /** Makes the probes that connect to each endpoint, without sending anything. */
-export function endpointProbes(endpoints: readonly EndpointToTry[], connect: EndpointConnections['make']): readonly Probe[] {
+export function endpointProbes(endpoints: readonly EndpointToTry[], connect: ConnectTo): readonly Probe[] {
   const probes = endpoints.slice(0, TRIED_MAX).map(
     (endpoint): Probe => ({
       name: 'endpoint',

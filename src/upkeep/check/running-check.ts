@@ -1,17 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { readableReason } from '../../console/problems/explain-problem.ts'
+import { describeTrouble } from '../../console/problems/verdict.ts'
 import type { Reporting } from '../../console/reporting/reporting.ts'
 import type { Config } from '../../core/config/config.ts'
+import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
+import type { RouteOf } from '../../core/flow/delivery/dispatching/send-delivery.ts'
 import type { ReadSide } from '../../core/store/read-store.ts'
 import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import { languagesOf } from '../../core/wiring/carrier.ts'
+import { REPLICA } from '../../core/wiring/membership.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
-import { REPLICA } from '../../server/replicas/replicas.ts'
+
 import { loadRetention } from '../retention/remove-aged.rows.ts'
+
 import { failed, ok } from './check.rules.ts'
 import { backupProbe, configProbes, diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './local-probes.ts'
 import { type Check, createCheck, type Probe } from './manage-check.ts'
-import { carrierProbe, endpointProbes, loginSettingOf, pushProbe } from './outbound-probes.ts'
+import { carrierProbe, type EndpointToTry, endpointProbes, loginSettingOf, pushProbe } from './outbound-probes.ts'
 
 type StoreParts = Pick<Relay, 'path' | 'reads' | 'clock' | 'disk' | 'atRest' | 'endpointKeys' | 'backups' | 'settings'>
 type Parts = StoreParts & Pick<Relay, 'carrier'> & Pick<Capabilities, 'delivery'> & { readonly reporting: Reporting }
@@ -21,8 +26,7 @@ type Parts = StoreParts & Pick<Relay, 'carrier'> & Pick<Capabilities, 'delivery'
  * address of the public listener, with the port that it really has.
  */
 export function openRunningCheck(parts: Parts, publicUrl: () => string): Check {
-  const { path, reads, clock, disk, carrier, endpointKeys, backups, settings } = parts
-  const { connections } = parts.delivery
+  const { path, reads, clock, disk, carrier, endpointKeys, backups, settings, delivery } = parts
   const keyFault = parts.atRest.fault
   // A key file that cannot be used would end this look with an error, and is told as such.
   const lostKeys = async () => (keyFault() === null ? await endpointKeys.check() : null)
@@ -47,7 +51,7 @@ export function openRunningCheck(parts: Parts, publicUrl: () => string): Check {
       retentionProbe(config, async () => (await loadRetention(reads.session)).last, clock),
       erasureProbe(config.store.engine === 'sqlite' ? path : null),
       backupProbe(config, backups, clock),
-      ...endpointProbes(await connections.list(), connections.make),
+      ...endpointProbes((await reads.listEndpoints()).map(toTry(delivery.sending.routeOf)), delivery.tryConnection),
     ]
   }
   return createCheck({ probes, pause: (ms) => pause(ms, undefined, { ref: false }), monotonic: clock.monotonic })
@@ -67,4 +71,17 @@ async function lookAtStore({ path, disk, reporting }: Parts) {
 
 function firstKey({ webhook }: Config): string {
   return webhook.sharedKeys[0]?.reveal() ?? ''
+}
+
+function toTry(routeOf: RouteOf): (state: EndpointState) => EndpointToTry {
+  return (state) => {
+    const route = routeOf(state)
+    return {
+      ...state.endpoint,
+      url: route.url ?? state.endpoint.url,
+      enabled: state.disabled === null,
+      trouble: describeTrouble(state),
+      route: () => route,
+    }
+  }
 }

@@ -30,7 +30,7 @@ import { knownBackups, knownTombstones } from '../restore/inspect-stores.ts'
 import { type CheckLine, failed, judgeErasure, ok, skipped, type Verdict, warning } from './check.rules.ts'
 import { backupProbe, configProbes, diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './local-probes.ts'
 import { createCheck, type Probe } from './manage-check.ts'
-import { carrierProbe, type EndpointConnections, type EndpointToTry, endpointProbes, loginSettingOf } from './outbound-probes.ts'
+import { type ConnectTo, carrierProbe, type EndpointToTry, endpointProbes, loginSettingOf } from './outbound-probes.ts'
 import { answeredBefore } from './running-check.ts'
 
 /**
@@ -40,7 +40,7 @@ import { answeredBefore } from './running-check.ts'
 export async function checkStandalone(config: Config, { isRunning }: { readonly isRunning: boolean }): Promise<readonly CheckLine[]> {
   const file = config.store.engine === 'sqlite' ? config.store.path : null
   const { guard, operatorGuard } = openGuards(config, () => [config.listen.public.port, config.listen.internal.port])
-  const connect: EndpointConnections['make'] = (to) =>
+  const connect: ConnectTo = (to) =>
     tryConnection(to, { guard: to.route.isOperator === true ? operatorGuard : guard, timeoutMs: config.delivery.timeoutMs })
   const probes: readonly Probe[] = [
     ...configProbes(config, systemClock),

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Replica } from '../../../src/core/domain/admin/replica.ts'
-import { nameReplica, removePredecessors } from '../../../src/server/replicas/replicas.ts'
+import { nameReplica } from '../../../src/core/wiring/membership.ts'
+import { removePredecessors } from '../../../src/server/replicas/replicas.ts'
 
 const NOW_MS = 100_000
 /** How long this process has run. */

@@ -106,3 +106,12 @@ export function decodeConcerns(json: string | null): readonly Concern[] {
   const told = json === null ? [] : parseStored(json)
   return bounded(Array.isArray(told) ? told.flatMap((one) => concern.safeParse(one).data ?? []) : [])
 }
+
+/** What other replicas learn about a replica's config. */
+export interface ReplicaConfig {
+  readonly configFingerprint: string
+  /** The names of endpoints. */
+  readonly endpoints: readonly string[]
+  /** The names of the keys at rest; the first key encrypts, all keys decrypt. */
+  readonly atRestKeys: readonly string[]
+}

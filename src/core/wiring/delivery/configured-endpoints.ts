@@ -1,17 +1,25 @@
 import { X509Certificate } from 'node:crypto'
-import { formatOperatorEvent } from '../../../console/events/operator-words.rules.ts'
-import { replicaConfigOf } from '../../../server/replicas/replicas.ts'
 import type { Config } from '../../config/config.ts'
 import { readCertificates } from '../../config/named-file.ts'
 import type { Route } from '../../domain/delivery/delivery-request.ts'
 import { type FixedHeaders, fingerprintSecrets } from '../../domain/delivery/endpoint-keys.ts'
 import { type ConfiguredEndpoint, type ConfiguredSecretsMark, type EndpointState, maskPath } from '../../domain/delivery/endpoint-state.ts'
+import type { OperatorMessage } from '../../domain/delivery/operator-event.ts'
 import type { ConfiguredSecrets } from '../../flow/delivery/endpoint-keys.ts'
 import { type ClientCertificate, readTlsPair } from '../certificates.ts'
+import { replicaConfigOf } from '../membership.ts'
 import type { Relay } from '../relay.ts'
 
 type Known = Pick<EndpointState, 'origin' | 'endpoint'>
-type Parts = Pick<Relay, 'write' | 'replicas' | 'clock' | 'log'>
+type OperatorFormat = NonNullable<Config['operator']>['format']
+
+/** Writes an operator event as a message to a chat or notification service. `portalUrl`: to which the message links. Null: it is no operator event. */
+export type FormatOperatorEvent = (
+  event: Uint8Array,
+  to: { readonly format: Exclude<OperatorFormat, 'relay'>; readonly portalUrl: string | null },
+) => OperatorMessage | null
+
+type Parts = Pick<Relay, 'write' | 'replicas' | 'clock' | 'log'> & { readonly formatOperatorEvent: FormatOperatorEvent }
 
 /** The most milliseconds that count as passed between two calls of `removeUnnamed`. After a longer gap the machine may have slept. */
 const SEEN_MAX_MS = 120_000
@@ -39,7 +47,7 @@ export async function openConfiguredEndpoints(config: Config, ports: Parts) {
     operatorMessage(event: Uint8Array) {
       const { operator, portal } = current
       if (operator === null || operator.format === 'relay') return null
-      return formatOperatorEvent(event, { format: operator.format, portalUrl: portal.enabled ? portal.publicUrl : null })
+      return ports.formatOperatorEvent(event, { format: operator.format, portalUrl: portal.enabled ? portal.publicUrl : null })
     },
     /** Returns the secrets of an endpoint that the config defines; undefined: the config does not define this endpoint. */
     secretsOf: ({ origin, endpoint: { name } }: Known) => secretsIn(current, origin, name) ?? secretsIn(former, origin, name),
@@ -92,7 +100,10 @@ export async function openConfiguredEndpoints(config: Config, ports: Parts) {
   }
 }
 
-function createRemoveUnnamed({ write, replicas, clock, log }: Parts, current: () => Config): () => Promise<void> {
+function createRemoveUnnamed(
+  { write, replicas, clock, log }: Omit<Parts, 'formatOperatorEvent'>,
+  current: () => Config,
+): () => Promise<void> {
   let lookedAtMs: number | null = null
   return async () => {
     const beforeMs = lookedAtMs

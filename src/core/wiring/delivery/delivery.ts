@@ -1,19 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
-import { firstWrite } from '../../../assembly/storage/storage.ts'
-import { createEnableOperator, createPostOperator, createTestOperator } from '../../../console/events/operator-endpoint.ts'
-import { describeTrouble } from '../../../console/problems/verdict.ts'
 import { VERSION } from '../../../package-files.ts'
-import type { EndpointToTry } from '../../../upkeep/check/outbound-probes.ts'
-import { createManageJobs } from '../../../upkeep/jobs/manage-jobs.ts'
 import type { Config } from '../../config/config.ts'
 import { deliveryRules } from '../../config/delivery-rules.ts'
 import { hasRoomForWork } from '../../domain/admin/disk-room.ts'
 import { endpointOf, type Role } from '../../domain/admin/replica.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
-import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import { createEndpointSigners } from '../../flow/delivery/endpoint-keys.ts'
 import { createJanitor, type JanitorPass, type JanitorPorts } from '../../flow/delivery/janitor.ts'
 import { createManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
@@ -24,13 +17,16 @@ import { startRepeating } from '../../runtime/schedule.ts'
 import { createDutyCycle, createWakeupTimer, startWorker } from '../../runtime/worker.ts'
 import { openOutbound } from '../outbound.ts'
 import type { Relay } from '../relay.ts'
-import { openConfiguredEndpoints } from './configured-endpoints.ts'
+import { firstWrite } from '../storage.ts'
+import { type FormatOperatorEvent, openConfiguredEndpoints } from './configured-endpoints.ts'
 
 const KEY_BYTES = 32
 const USER_AGENT = `parcel-relay/${VERSION}`
 
 type Parts = Pick<Relay, 'path' | 'write' | 'reads' | 'clock' | 'log' | 'replicas' | 'meter' | 'threads'>
-type OwnParts = Pick<Relay, 'endpointKeys' | 'disk' | 'reprocessed' | 'retired' | 'ownPorts'>
+type OwnParts = Pick<Relay, 'endpointKeys' | 'disk' | 'reprocessed' | 'retired' | 'ownPorts'> & {
+  readonly formatOperatorEvent: FormatOperatorEvent
+}
 
 export type Delivery = Awaited<ReturnType<typeof openDelivery>>
 
@@ -40,7 +36,7 @@ const SIGNERS_MAX = 1000
 export async function openDelivery(config: Config, parts: Parts & OwnParts) {
   const { vault } = parts.endpointKeys
   const ports = { ...parts, vault, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
-  const { write, reads, replicas } = ports
+  const { write } = ports
   const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
   const { routeOf, operatorMessage } = configured
   await warnAboutFilters(config, ports)
@@ -54,7 +50,7 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
   const relayId = await write.relayId()
   const sending = { ...ports, sender: outbound.sender, signerOf, routeOf, operatorMessage }
   const dispatching = openDispatching(
-    { ...sending, held: replicas },
+    { ...sending, held: ports.replicas },
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder, reordered, changed } = dispatching
@@ -65,7 +61,6 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
     changed()
     janitor.wake()
   }
-  const { enable: enableOperator, tryDaily } = createEnableOperator({ ...ports, review })
   return {
     /** The same for all replicas on a store. */
     relayId,
@@ -73,14 +68,12 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
       { ...sending, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
       { relayId, userAgent: USER_AGENT },
     ),
-    manageJobs: createManageJobs(ports),
     manageEndpoints: createManageEndpoints({ ...sending, ...configured, refuseUrl: outbound.refuseUrl, review }),
-    testOperator: createTestOperator({ ...sending, enable: enableOperator }),
-    enableOperator,
-    postOperator: createPostOperator({ ...sending, delivers: replicas.delivers }, { relayId }),
+    /** With what a request to an endpoint is made. */
+    sending,
     unwritten: dispatching.unwritten,
-    /** `list`: every endpoint and how to reach it. `make`: connects as for a delivery, but sends nothing. */
-    connections: { list: async () => (await reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
+    /** Connects as for a delivery, but sends nothing. */
+    tryConnection: outbound.tryConnection,
     /** Starts sending. Call it after `ownPorts` can list the relay's ports. */
     start() {
       dispatching.start()
@@ -100,10 +93,9 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
       review()
     },
     /** See `openConfiguredEndpoints`. */
-    async removeUnnamed() {
-      await configured.removeUnnamed()
-      if (replicas.holds('janitor')) await tryDaily()
-    },
+    removeUnnamed: configured.removeUnnamed,
+    /** Call when this replica has changed endpoints. */
+    endpointsChanged: review,
     clientCertificates: configured.clientCertificates,
     /** Resolves when this replica has no work of this role under way. Call it when the replica gives up the role. */
     async drained(role: Role) {
@@ -150,19 +142,6 @@ async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<Rela
   const warningsAbout = createFilterWarnings(reads)
   for (const { name, filters } of endpoints) {
     for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, describeWarning(warning))
-  }
-}
-
-function listed(routeOf: RouteOf): (state: EndpointState) => EndpointToTry {
-  return (state) => {
-    const route = routeOf(state)
-    return {
-      ...state.endpoint,
-      url: route.url ?? state.endpoint.url,
-      enabled: state.disabled === null,
-      trouble: describeTrouble(state),
-      route: () => route,
-    }
   }
 }
 

@@ -5,11 +5,12 @@ import {
   decodeConcerns,
   dispatcherOf,
   type Replica,
+  type ReplicaConfig,
   type Role,
   type RoleChange,
 } from '../../../core/domain/admin/replica.ts'
 import type { LessonTable } from '../../../core/store/polling/shared-carrier.ts'
-import type { ReplicaConfig, ReplicaTable, TimeSample } from '../../replicas/replica-table.rows.ts'
+import type { ReplicaTable, TimeSample } from '../../replicas/replica-table.rows.ts'
 import { SERVER } from '../counter.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'

@@ -1,15 +1,14 @@
-import type { UnstoredItems } from '../../console/events/unstored.ts'
-import type { SharedModel } from '../../core/flow/polling/shared-model.ts'
-import type { Clock } from '../../core/flow/ports.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
-import type { DiskWatch } from '../../core/runtime/disk-watch.ts'
-import type { CommitQueue } from '../../core/runtime/group-commit.ts'
-import type { ChangeTable } from '../../core/runtime/threads/change-table.ts'
-import type { SharedCarrier, SharedFlights } from '../../core/store/polling/shared-carrier.ts'
-import type { ReadSide } from '../../core/store/read-store.ts'
-import type { Receiver } from '../../core/wiring/hosting/receive-side.ts'
-import type { Membership } from '../../server/replicas/membership.ts'
-import type { Replicas } from '../../server/replicas/replicas.ts'
+import { describeFailure } from '../domain/system-reason.ts'
+import type { SharedModel } from '../flow/polling/shared-model.ts'
+import type { Clock } from '../flow/ports.ts'
+import type { WriteSide } from '../flow/write-side.ts'
+import type { DiskWatch } from '../runtime/disk-watch.ts'
+import type { CommitQueue } from '../runtime/group-commit.ts'
+import type { ChangeTable } from '../runtime/threads/change-table.ts'
+import type { SharedCarrier, SharedFlights } from '../store/polling/shared-carrier.ts'
+import type { ReadSide } from '../store/read-store.ts'
+import type { Receiver } from './hosting/receive-side.ts'
+import type { Membership } from './membership.ts'
 
 /** The open store, with everything that writes to it and receives pushes for it. */
 export interface Storage {
@@ -28,8 +27,6 @@ export interface Storage {
   readonly path: string
   readonly reads: ReadSide
   readonly disk: DiskWatch
-  /** A file beside the store for what cannot be stored; null: the store is on a server. */
-  readonly unstoredFile: UnstoredItems | null
   readonly write: Omit<WriteSide, 'record'>
   /** Refuses all further writes. Resolves when everything that was accepted before is stored. */
   readonly endWriting: () => Promise<void>
@@ -44,11 +41,19 @@ export interface StorageThreads {
   readonly died: Promise<unknown>
 }
 
+/** What replicas share besides the store. `server/use-cases.ts` adds to it. */
 export interface SharedStore {
   readonly carrier: SharedCarrier
   readonly flights: SharedFlights
   readonly model: Omit<SharedModel, 'keeper' | 'checkpoint'>
-  readonly replicas: Pick<Replicas, 'begin'>
-  /** If a replica was killed while it moved the store, removes what is left of the move. */
-  readonly clearMoves: () => Promise<void>
+}
+
+/** Waits for the first write to the store. A store that opens may still refuse writes, so a failure names the store and the remedy. */
+export async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
+  return await written.catch((cause: unknown) => {
+    if (!(cause instanceof Error && cause.message.includes('SQLITE_'))) throw cause
+    throw new Error(`store: ${storePath} can be opened but not written: ${describeFailure(cause)}. Nothing was deleted. Check the disk.`, {
+      cause,
+    })
+  })
 }
