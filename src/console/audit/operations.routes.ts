@@ -68,8 +68,8 @@ export const OPERATIONS_ROUTES = [
     description:
       'Counts for each hour of the last 8 days, or each day (UTC) of the last 400, oldest first. The last 10 seconds are missing.',
     query: query({
-      kind: read(readTallyKind, 'must be pushes, missed, polls, attempts, calls, disk or endpoint:ID').describe(
-        '`pushes` by outcome (the default), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.',
+      kind: read(readTallyKind, 'must be pushes, missed, polls, attempts, calls, served, disk or endpoint:ID').describe(
+        '`pushes` by outcome (the default), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, what was `served` to apps by source (`unavailable`: a 503; `hit` is not counted), the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.',
       ),
       span: oneOf(SPANS).describe('`hour` if it is left out.'),
       from: instant,

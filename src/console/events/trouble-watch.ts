@@ -1,6 +1,6 @@
 import type { ClockDoubt, OtherClocks } from '../../core/domain/admin/clock-record.ts'
 import { isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
-import { type CarrierState, failureCode } from '../../core/domain/polling/carrier-answer.ts'
+import { CARRIER_TROUBLE, type CarrierState, failureCode } from '../../core/domain/polling/carrier-answer.ts'
 import type { Relay, Writes } from '../../core/flow/relay.ts'
 import type { ShownCertificate } from '../../core/wiring/certificates.ts'
 import { CERTIFICATE_SUBJECTS, DISK_SUBJECTS, EXPIRING_MS, type TroubleBegun, type TroubleEnded } from '../problems/trouble.ts'
@@ -107,7 +107,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
     const hasRecovered = lastAnswerAtMs !== answeredBefore && clock.monotonic() - failedAtMs >= RECOVERED_AFTER_MS
     return [
       {
-        subject: 'carrier',
+        subject: CARRIER_TROUBLE,
         standing: isFailing ? 'trouble' : hasRecovered ? 'well' : 'unknown',
         begun: {
           event: 'carrier_failing',

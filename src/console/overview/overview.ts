@@ -2,11 +2,20 @@ import type { OtherClocks } from '../../core/domain/admin/clock-record.ts'
 import { type DiskRoom, isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
 import type { StoreCounts } from '../../core/domain/admin/parcel-list.ts'
 import type { Replica } from '../../core/domain/admin/replica.ts'
-import { type Counts, seriesOf, spanStart, type Tally, type TallyKind, type TallySpan, totalOf } from '../../core/domain/admin/tally.ts'
+import {
+  type Counts,
+  seriesOf,
+  spanStart,
+  sumOf,
+  type Tally,
+  type TallyKind,
+  type TallySpan,
+  totalOf,
+} from '../../core/domain/admin/tally.ts'
 import { conditionOf } from '../../core/domain/delivery/endpoint-state.ts'
 import type { OperatorEvent, ToldEvent } from '../../core/domain/delivery/operator-event.ts'
 import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
-import { carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
+import { type CarrierState, carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import type { PushChannelView } from '../../core/domain/polling/poll.ts'
 import type { Readiness } from '../../core/flow/admin/readiness.ts'
 import type { Carrier } from '../../core/flow/ports.ts'
@@ -77,7 +86,7 @@ function createReadSeries({ reads, clock }: TrafficPorts) {
 
 export interface OverviewPorts
   extends Part<'clock', 'now'>,
-    Reads<'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklogs' | 'lastFailures' | 'listOperatorEvents'>,
+    Reads<'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklogs' | 'lastFailures' | 'listOperatorEvents' | 'listTallies'>,
     Writes<'pushChannel' | 'lookAtClock'> {
   readonly counts: () => Promise<StoreCounts>
   readonly otherClocks: () => OtherClocks
@@ -153,6 +162,13 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
     return beganMs === null || beganMs < ((await lastMs('pushes_trusted')) ?? beganMs) ? null : beganMs
   }
 
+  const unserved = async ({ breaker: { sinceMs } }: CarrierState): Promise<Situation['unserved']> => {
+    if (sinceMs === undefined) return null
+    const fromMs = spanStart('hour', sinceMs)
+    const tallies = await reads.listTallies({ kind: 'served', span: 'hour', fromMs, toMs: ports.clock.now() + 1 })
+    return { fromMs, count: totalOf(sumOf(tallies), ['unavailable']) }
+  }
+
   return {
     glance: async () => ({ ...(await look()), counts: { quarantined: await reads.countQuarantined() } }),
     async read() {
@@ -165,6 +181,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
         ...seen,
         counts,
         diskSinceMs: await diskSince(seen.disk),
+        unserved: await unserved(seen.carrier),
         lossySinceMs: await lossySince(seen.pushes),
         held: counts.quarantined === 0 ? [] : await reads.countHeld('quarantined'),
         backlogs: await reads.countBacklogs(troubledIds),

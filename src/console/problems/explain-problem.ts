@@ -3,7 +3,7 @@ import { type DiskRoom, isDiskFull, LOW_AT } from '../../core/domain/admin/disk-
 import { bytesText, counted, spanText } from '../../core/domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../core/domain/delivery/delivery.ts'
 import { type EndpointState, typedName } from '../../core/domain/delivery/endpoint-state.ts'
-import { type CarrierState, carrierRemedy, lastFailureText } from '../../core/domain/polling/carrier-answer.ts'
+import { type CarrierState, carrierRemedy, lastFailureText, pauseText } from '../../core/domain/polling/carrier-answer.ts'
 import { agoWord, codeWord, type Sentence, timeWord } from '../../core/domain/words.ts'
 import {
   type Explanation,
@@ -50,7 +50,7 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
         todo: [CORRECT_PASSWORD],
       }
     case 'carrier_failing':
-      return explainCarrier(situation)
+      return explainCarrier(situation, nowMs)
     case 'pushes_silent':
       return areOnlyMisunderstood(situation) ? explainMisunderstood(situation, nowMs) : explainSilence(situation, nowMs)
     case 'pushes_lossy':
@@ -113,23 +113,30 @@ export function explainClock({ because, aheadMs }: ClockDoubt): Explanation {
   }
 }
 
-function explainCarrier({ carrier }: Situation): Explanation {
+function explainCarrier({ carrier, unserved }: Situation, nowMs: number): Explanation {
   const { lastFailure, breaker } = carrier
-  const reason = lastFailure === null ? 'unknown' : lastFailureText(lastFailure)
   return {
     title: 'The carrier fails to answer',
     sinceMs: breaker.sinceMs ?? null,
     evidence: [
-      [
-        `The last failure: ${reason}`,
-        ...(lastFailure?.said === undefined ? [] : [' ', { kind: 'said', text: lastFailure.said } as const]),
-        breaker.restMs > 0
-          ? `. The relay asks again in ${spanText(breaker.restMs)}.`
-          : '. The relay asks again with the next poll that is due.',
-      ],
-      'To have it ask at once: parcel-relay check.',
+      lastFailure === null
+        ? 'The last failure is not known.'
+        : [
+            'The last failure, ',
+            agoWord(lastFailure.atMs, nowMs),
+            `: ${lastFailureText(lastFailure)}`,
+            ...(lastFailure.said === undefined ? [] : [' ', { kind: 'said', text: lastFailure.said } as const]),
+            '.',
+          ],
+      `${pauseText(breaker)} To have it ask at once: parcel-relay check.`,
       'Polls wait meanwhile, so what lost pushes would have told is not found until the carrier answers.',
-      'Pushes still come. Apps are answered from the store; a parcel that the relay does not know gets 503.',
+      [
+        'Pushes still come. Apps are answered from the store; a parcel that the relay does not know gets 503',
+        ...(unserved === null || unserved.count === 0
+          ? []
+          : [`: ${counted(unserved.count, 'request', 'requests')} since `, timeWord(unserved.fromMs)]),
+        '.',
+      ],
     ],
     todo: [carrierRemedy(lastFailure)],
   }

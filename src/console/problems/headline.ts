@@ -76,7 +76,7 @@ function ofCarrier({ carrier }: Situation, nowMs: number): readonly Caveat[] {
 
 function inARow({ unanswered }: CarrierState['breaker']): string {
   if (unanswered === undefined || unanswered.count < 2) return ''
-  return ` ${countText(unanswered.count)} calls in a row had no answer, since ${new Date(unanswered.sinceMs).toISOString()}.`
+  return ` ${countText(unanswered.count)} questions in a row had no answer (what is repeated with a new token counts once), since ${new Date(unanswered.sinceMs).toISOString()}.`
 }
 
 /** Says when failures become a problem; empty: the circuit breaker does not count failures with this reason, or has counted none. */

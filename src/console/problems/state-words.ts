@@ -26,7 +26,7 @@ const CARRIER: Readonly<Record<CarrierStanding['kind'], Pair>> = {
   refused: ['bad', 'refuses our password'],
   failing: ['bad', 'failing, calls pause'],
   troubled: ['warn', 'the last call failed'],
-  answers: ['ok', 'answers'],
+  answers: ['ok', 'the last call was answered'],
   unasked: ['none', 'not asked yet'],
 }
 

@@ -43,6 +43,8 @@ export interface Situation extends Glance {
   readonly diskSinceMs: number | null
   /** Since when too many pushes are lost, as operators were notified; null: they are not, or operators were not notified of it. */
   readonly lossySinceMs: number | null
+  /** While the carrier fails: how many requests of apps got no answer since the hour in which that began. Null: it does not fail. */
+  readonly unserved: { readonly fromMs: number; readonly count: number } | null
   /** The pushes in quarantine by reason. The reason with the newest push comes first. */
   readonly held: readonly HeldGroup[]
   /** The deliveries that wait for each endpoint in trouble, by endpoint id. */

@@ -106,6 +106,11 @@ export function createTallies({ write, process, freeBytes, clock }: TalliesPorts
         add('missed', latenessClass(latencyMs), 1)
         meter.missedPush(latencyMs)
       },
+      served(result) {
+        // Nearly every answer is a hit, and none of them is news.
+        if (result !== 'hit') add('served', result, 1)
+        meter.served(result)
+      },
       deliveryAttempted(endpoint, outcome, durationMs) {
         const ended = outcome === 'accepted' ? 'accepted' : 'failed'
         add('attempts', ended, 1)

@@ -8,6 +8,7 @@ import { existingTargets, findFormerOrder, listActions } from './admin/operator-
 import { listOperatorEvents } from './admin/operator-events.ts'
 import { countParcels, countStore, inspectParcel, listParcels } from './admin/parcel-lists.ts'
 import { listTallies } from './admin/tallies.ts'
+import { troubleSinceMs } from './admin/troubles.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countBacklogs, listOldestWaiting } from './delivery/endpoint-backlogs.ts'
 import { lastFailures, listDamagedEndpoints, listEndpoints, listFailures } from './delivery/endpoints.ts'
@@ -99,6 +100,7 @@ export function createReadStore(engine: ReadEngine) {
     listJobs: now(listJobs),
     findJob: now(findJob),
     listOperatorEvents: now(listOperatorEvents),
+    troubleSinceMs: now(troubleSinceMs),
     retentionState: now(loadRetention),
     listTallies: now(listTallies),
     existingTargets: now(existingTargets),

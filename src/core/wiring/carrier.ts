@@ -4,6 +4,7 @@ import { readCertificates } from '../config/named-file.ts'
 import type { OtherClocks } from '../domain/admin/clock-record.ts'
 import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CarrierMemory } from '../domain/polling/call-budget.ts'
+import { findCarrierOutage } from '../flow/polling/carrier-outage.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Relay } from './relay.ts'
 
@@ -37,6 +38,7 @@ export async function openCarrier(
     ca,
     ...(proxy === null ? {} : { proxy: proxy.reveal() }),
   })
+  carrier.resume(await findCarrierOutage({ reads }).catch(() => null))
   return { carrier, memory }
 }
 

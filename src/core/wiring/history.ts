@@ -4,7 +4,7 @@ import { hash, verify } from '@node-rs/argon2'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../domain/errors.ts'
 import { spentUntilMs } from '../domain/polling/call-budget.ts'
-import { describeNotAsked } from '../domain/polling/carrier-answer.ts'
+import { describeNotAsked, describeUnusable } from '../domain/polling/carrier-answer.ts'
 import type { Rest } from '../domain/retry-after.ts'
 import { type AuthenticatePorts, createAuthenticate, createTokenKeyring, type VerifiedToken } from '../flow/admin/tokens/authenticate.ts'
 import type { Pause } from '../flow/history/fetch-on-miss.ts'
@@ -56,6 +56,7 @@ export function openHistory(
     ports,
     cache,
     serve,
+    whyUnusable: (sinceMs: number) => describeUnusable(carrier.state(), sinceMs),
     whyNotAsked: () => describeNotAsked(carrier.state(), spent()),
     refresh: createRefresh(
       { ...ports, lapse: replicas.signal, failsSinceMs: () => carrier.state().breaker.sinceMs },

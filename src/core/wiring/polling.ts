@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import { callsAllowedNow, mayAskAgain } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/call-budget.ts'
 import { createFailureLog } from '../flow/log-digest.ts'
+import { findCarrierOutage } from '../flow/polling/carrier-outage.ts'
 import { createClaimAnswered, createPoller, createPollerPass, createPollsUnderWay, type PollsUnderWay } from '../flow/polling/poller.ts'
 import { startWorker } from '../runtime/worker.ts'
 import type { History } from './history.ts'
@@ -10,7 +11,7 @@ import type { Relay } from './relay.ts'
 /** The counts of calls to the carrier are saved at least this often, and after every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
-type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'shared' | 'carrier' | 'isQuiet' | 'log'>
+type Parts = Pick<Relay, 'write' | 'reads' | 'clock' | 'disk' | 'replicas' | 'shared' | 'carrier' | 'isQuiet' | 'log'>
 
 type OwnParts = Pick<Relay, 'pushes' | 'wakeDispatcher' | 'closing'> & { readonly history: History }
 
@@ -69,6 +70,13 @@ export function openPolling(config: Config, parts: Parts & OwnParts, memory: Car
       const { breaker } = carrier.state()
       if (mayAskAgain(breaker, before)) poller.wake()
       before = breaker.state
+    },
+    /** Learns from the shared store whether the carrier fails or answers the poller, while that is another replica. */
+    async lookAtOutage(): Promise<void> {
+      if (shared === null || replicas.holds('poller')) return
+      await findCarrierOutage(parts)
+        .then((outage) => (replicas.holds('poller') ? undefined : carrier.resume(outage)))
+        .catch((err: unknown) => log.debug({ err }, 'cannot read whether the carrier fails; the relay tries again'))
     },
     async lookAtClock(): Promise<void> {
       if (disk.trouble() === 'lost' || !replicas.holds('poller')) return

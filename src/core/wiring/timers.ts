@@ -12,6 +12,8 @@ const ACCESS_LOOK_MS = 250
 const CLOCK_LOOK_MS = 5000
 /** How often the relay checks whether it may ask a failing carrier again. It also checks when the poller wakes. */
 const REST_LOOK_MS = 1000
+/** How often a replica that does not poll asks the shared store whether the carrier fails. */
+const OUTAGE_LOOK_MS = 5000
 
 type Parts = Pick<Relay, 'clock' | 'disk' | 'digest' | 'carrier' | 'authenticate' | 'sessions' | 'closing'>
 
@@ -35,6 +37,7 @@ export function startTimers(config: Config, parts: Parts & Pick<Capabilities, 'p
     }, ACCESS_LOOK_MS),
     startRepeating(polling.lookAtClock, CLOCK_LOOK_MS),
     startRepeating(polling.lookAtRest, REST_LOOK_MS),
+    startRepeating(polling.lookAtOutage, OUTAGE_LOOK_MS),
   ]
   for (const look of looks) closing.add(() => look.stop())
   const schedule = startSchedule(config.poll.cron, () => polling.poller.wake(), clock.now)

@@ -140,3 +140,21 @@ test('each command in a message of the product begins with parcel-relay', () => 
   )
   expect(bare).toEqual([])
 })
+
+test('a failing carrier is told with its words, what is tried next, and how many requests of apps got no answer', () => {
+  const since = Date.UTC(2026, 2, 2, 1, 20)
+  const carrier = {
+    ...WELL.carrier,
+    breaker: { state: 'open', failures: 20, restMs: 1000, sinceMs: since },
+    lastFailure: { reason: 'rejected', status: 403, said: 'Not before sunrise', atMs: since + 60_000 },
+  } as const
+  const unserved = { fromMs: Date.UTC(2026, 2, 2, 1), count: 12 }
+  const { sinceMs, evidence } = explainPlainly({ kind: 'carrier_failing' }, { ...WELL, carrier, unserved }, since + 120_000)
+  expect(sinceMs).toBe(since)
+  expect(evidence).toEqual([
+    'The last failure, 1 min ago: it rejected the question (403) "Not before sunrise".',
+    'In 1 s the relay tries one question: if it gets no answer, the pause goes on. To have it ask at once: parcel-relay check.',
+    'Polls wait meanwhile, so what lost pushes would have told is not found until the carrier answers.',
+    'Pushes still come. Apps are answered from the store; a parcel that the relay does not know gets 503: 12 requests since 2026-03-02T01:00:00.000Z.',
+  ])
+})

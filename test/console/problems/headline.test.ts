@@ -48,7 +48,9 @@ test('a failed call to the carrier is in the headline; a caveat says when it bec
 test('a failed call says how many in a row had no answer, and since when, once there are two', () => {
   const caveatOf = (count: number) =>
     headline({ carrier: { ...TIMED_OUT, breaker: { ...TIMED_OUT.breaker, unanswered: { count, sinceMs: NOW - 54_000 } } } }).caveats.join()
-  expect(caveatOf(3)).toContain(': no answer in time. 3 calls in a row had no answer, since 1970-01-01T00:00:46.000Z. It becomes a problem')
+  expect(caveatOf(3)).toContain(
+    ': no answer in time. 3 questions in a row had no answer (what is repeated with a new token counts once), since 1970-01-01T00:00:46.000Z. It becomes a problem',
+  )
   expect(caveatOf(1)).not.toContain('in a row had')
 })
 

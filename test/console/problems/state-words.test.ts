@@ -5,7 +5,7 @@ import { WELL } from '../../support/portal/situation.ts'
 const refusing = { ...WELL, notReady: ['disk_full: no room'] }
 
 test('a relay that refuses pushes does not call them healthy, nor the carrier answering', () => {
-  expect([pushStateWords(WELL).words, carrierStateWords(WELL).words]).toEqual(['arriving', 'answers'])
+  expect([pushStateWords(WELL).words, carrierStateWords(WELL).words]).toEqual(['arriving', 'the last call was answered'])
   expect([pushStateWords(refusing), carrierStateWords(refusing)]).toEqual([
     { tone: 'bad', words: 'refused' },
     { tone: 'off', words: 'not polled' },

@@ -59,6 +59,7 @@ test('events reported to the meter are counted by kind and hour, and passed on t
   meter.pollEnded('found')
   meter.deliveryAttempted({ id: '7', name: 'shop' }, 'rejected', 5)
   meter.served('hit')
+  meter.served('unavailable')
   callMade('app:shop')
   set({ nowMs: NOON + HOUR_MS })
   meter.pushReceived('recorded', 0)
@@ -69,10 +70,11 @@ test('events reported to the meter are counted by kind and hour, and passed on t
     { fromMs: NOON, kind: 'polls', counts: { found: 1 } },
     { fromMs: NOON, kind: 'attempts', counts: { failed: 1 } },
     { fromMs: NOON, kind: 'endpoint:7', counts: { failed: 1 } },
+    { fromMs: NOON, kind: 'served', counts: { unavailable: 1 } },
     { fromMs: NOON, kind: 'calls', counts: { 'app:shop': 1 } },
     { fromMs: NOON + HOUR_MS, kind: 'pushes', counts: { recorded: 1 } },
   ])
-  expect(told).toHaveLength(7)
+  expect(told).toHaveLength(8)
 })
 
 test('counts are written only if they are new, and no count is written twice', async () => {

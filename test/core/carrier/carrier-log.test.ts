@@ -18,6 +18,7 @@ function openNews() {
     loggedIn: news.loggedIn,
     latest: news.latest,
     flush: news.flush,
+    resume: news.resume,
     told: () => lines.filter(({ level }) => level !== 'debug').map(({ level, message, fields }) => ({ level, message, ...fields })),
   }
 }
@@ -108,4 +109,30 @@ test('a successful login ends a failure of the login, but not a failure of statu
   fail('timeout')
   loggedIn()
   expect(latest().lastFailure).toMatchObject({ reason: 'timeout' })
+})
+
+test('an outage that the store knows is logged with its true beginning, and so is its end', () => {
+  const { fail, answer, pass, latest, resume, told } = openNews()
+  pass(3_600_000)
+  const failure = { reason: 'rejected', status: 403, atMs: 1_800_000 } as const
+  const since = new Date(1_800_000)
+  resume({ sinceMs: 1_800_000, failure })
+  expect(latest().lastFailure).toEqual(failure)
+  fail('rejected', 'status 403')
+  fail('rejected', 'status 403')
+  pass(60_000)
+  answer()
+  expect(told()).toEqual([
+    { level: 'warn', message: expect.stringContaining('has answered no question since then'), since },
+    { level: 'warn', message: 'the answers of the carrier cannot be used', reason: 'rejected', detail: 'status 403', since },
+    { level: 'info', message: 'the carrier answers again', after: 'unusable_answers', failures: 2, seconds: 1860 },
+  ])
+})
+
+test('the end of an outage that only another replica has seen is logged, and leaves no failure', () => {
+  const { latest, resume, told } = openNews()
+  resume({ sinceMs: 0, failure: { reason: 'rejected', atMs: 0 } })
+  resume(null)
+  expect(latest()).toEqual({ lastAnswerAtMs: null, lastFailure: null })
+  expect(told().at(-1)).toMatchObject({ message: 'the carrier answers again', seconds: 0 })
 })

@@ -232,6 +232,17 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await writes.settleMissedPushes(pass(GRACE_MS))).toEqual([])
   })
 
+  test('6.6: of equal entries of which a push came, none is a missed push, because equal pushes collapse', async () => {
+    const { push, poll, writes, pass } = await openStore(NOON, engine)
+    await push()
+    pass(HOUR_MS)
+    const [twice, once] = [{ eventTimestamp: '2026-03-01T12:30:00Z' }, { eventTimestamp: '2026-03-01T12:40:00Z' }]
+    await push({ eventTime: '2026-03-01T12:30:00.000Z' })
+    await push({ eventTime: '2026-03-01T12:30:00.000Z' })
+    await poll({ statuses: [once, twice, twice, twice] })
+    expect(await writes.settleMissedPushes(pass(GRACE_MS))).toMatchObject([{ eventAtMs: Date.parse(once.eventTimestamp) }])
+  })
+
   test('6.6: an event from before the relay knew the parcel is backfill, not a missed push', async () => {
     const { poll, writes, pass } = await openStore(NOON, engine)
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T09:00:00Z' }] })

@@ -177,7 +177,15 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
       return watched(due, () => refresh.refreshNow(due))
     }
     const fetchUnknown = async () => 'unknown' as const
-    const manage = createParcelCommands({ write, refresh: { refreshNow }, fetchUnknown, underWay, whyNotAsked: () => '', clock })
+    const manage = createParcelCommands({
+      write,
+      refresh: { refreshNow },
+      fetchUnknown,
+      underWay,
+      whyNotAsked: () => '',
+      whyUnusable: () => '',
+      clock,
+    })
     const close = async () => {
       await reads.close()
       await write.close()

@@ -8,6 +8,7 @@ export const WELL: Situation = {
   disk: null,
   diskSinceMs: null,
   lossySinceMs: null,
+  unserved: null,
   carrier: CARRIER,
   pushes: {
     health: 'healthy',

@@ -3,7 +3,7 @@ import { type Counts, LATENESS_CLASSES, sumOf, totalOf } from '../../../core/dom
 import { counted, countText, spanText } from '../../../core/domain/amounts.ts'
 import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
 import { callsText } from '../../../core/domain/polling/call-budget.ts'
-import { type CarrierState, carrierStanding, lastFailureText } from '../../../core/domain/polling/carrier-answer.ts'
+import { type CarrierState, carrierStanding, lastFailureText, pauseText } from '../../../core/domain/polling/carrier-answer.ts'
 import type { PushChannelView } from '../../../core/domain/polling/poll.ts'
 import type { SilenceEvidence } from '../../../core/domain/polling/push-health.ts'
 import type { Past, Traffic } from '../../overview/overview.ts'
@@ -127,7 +127,9 @@ function leadOf(situation: Situation, nowMs: number): Part {
     return html`It answers our calls. <span class="warn-text">Many of its pushes are not understood</span>.`
   if (ofPushes === 'lossy')
     return html`It answers our calls. <span class="warn-text">Many of its pushes are lost</span>: polls find those of parcels that the relay knows.`
-  return standing.kind === 'unasked' ? 'It has not been asked about a parcel since the relay started.' : 'It answers our calls.'
+  return standing.kind === 'unasked'
+    ? 'It has not been asked about a parcel since the relay started.'
+    : html`It answered our last call${carrier.lastAnswerAtMs === null ? null : html`, ${relativeTime(carrier.lastAnswerAtMs, nowMs)}`}.`
 }
 
 function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierState, nowMs: number): Part {
@@ -159,7 +161,8 @@ function tokenEvidence(carrier: CarrierState, nowMs: number): Part {
 function breakerEvidence({ breaker }: CarrierState): string {
   if (breaker.state === 'closed')
     return breaker.failures === 0 ? 'Calls do not pause.' : `${countText(breaker.failures)} failures in a row.`
-  return `${countText(breaker.failures)} calls in a row without an answer: the relay rests for ${spanText(breaker.restMs)}.`
+  const tried = breaker.failures === 0 ? '' : `${counted(breaker.failures, 'question', 'questions')} in a row had no answer. `
+  return `${tried}${pauseText(breaker)}`
 }
 
 function budgetMark({ budget: { callsToday, callsPerDay } }: CarrierState): Markup {

@@ -11,9 +11,10 @@ import {
   isCheckDue,
   isDoubtful,
   openBreaker,
+  resumeOutage,
   startProbe,
 } from '../../domain/polling/breaker.ts'
-import { type CallPriority, type CarrierState, lacksAnswer } from '../../domain/polling/carrier-answer.ts'
+import { type CallPriority, type CarrierOutage, type CarrierState, lacksAnswer } from '../../domain/polling/carrier-answer.ts'
 import type { Relay } from '../../flow/relay.ts'
 import type { StatusOutcome } from './status-call.ts'
 
@@ -36,6 +37,11 @@ export interface CarrierBreaker {
   checked(question: Omit<Question, 'priority'>, outcome: StatusOutcome): void
   /** Whether an outcome says something about the carrier: it is a failure, or `isAnswer`. */
   isTelling(outcome: StatusOutcome, ofNobody: boolean): boolean
+  /**
+   * Goes on with an outage that the store knows, from an earlier run or another replica; null: the store knows of none any more. Each outage is
+   * taken up once, so that an answer ends it here even before it has ended in the store. False: this is known.
+   */
+  resume(outage: CarrierOutage | null): boolean
   /** Checks whether the carrier answers at all, if that is in doubt. Call it every second or so. Never rejects. */
   lookAgain(): Promise<void>
   state(): CarrierState['breaker']
@@ -58,6 +64,7 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
   /** When the first of the calls without an answer ended, by the wall clock; null: there was none. All who ask are told the same. */
   let sinceMs: number | null = null
   let lastFailed: Omit<Question, 'priority'> | null = null
+  let resumedFromMs: number | null = null
   let isChecking = false
   let checkedAtMs = Number.NEGATIVE_INFINITY
 
@@ -131,6 +138,19 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     },
     checked: (question, outcome) => count(question, outcome, 'call'),
     isTelling,
+    resume(outage) {
+      const fromMs = outage?.sinceMs ?? null
+      if (fromMs === resumedFromMs) return false
+      resumedFromMs = fromMs
+      if (outage === null) become({ ...closedBreaker, failing: breaker.failing })
+      else if (breaker.state === 'closed') {
+        const isRefused = outage.failure !== null && lacksAnswer(outage.failure.reason) === 'refusal'
+        const nowMs = clock.monotonic()
+        become(resumeOutage({ nowMs, sinceMs: nowMs - Math.max(0, clock.now() - outage.sinceMs), isRefused }))
+      }
+      sinceMs = fromMs
+      return true
+    },
     async lookAgain() {
       if (isCheckDue(breaker, clock.monotonic())) await check(true)
     },

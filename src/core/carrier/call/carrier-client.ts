@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { CallSpender } from '../../domain/admin/tally.ts'
 import type { CarrierMemory } from '../../domain/polling/call-budget.ts'
-import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { CarrierOutage, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { Carrier, Vault } from '../../flow/ports.ts'
 import { createPoolFactory } from '../../outbound/connection-use.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../../outbound/deadline.ts'
@@ -78,6 +78,7 @@ export interface RemoteCarrier extends Carrier {
   /** Logs how many calls have failed in an outage, at most once a minute. Call it every few seconds. */
   logOutage(): void
   /** See `CarrierBreaker`. */
+  resume(outage: CarrierOutage | null): void
   lookAgain(): Promise<void>
   /** Trusts another private certificate authority (PEM), or none, from the next connection on. Running calls finish. */
   replaceAuthority(ca: string | undefined): void
@@ -139,6 +140,9 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     aheadMs: time.aheadMs,
     keep: budget.keep,
     logOutage: carrierLog.flush,
+    resume(outage) {
+      if (breaker.resume(outage)) carrierLog.resume(outage)
+    },
     lookAgain: breaker.lookAgain,
     replaceAuthority: connections.replace,
     state: () => ({

@@ -1,4 +1,4 @@
-import type { CarrierAnswer, CarrierState, LastFailure, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { CarrierAnswer, CarrierOutage, CarrierState, LastFailure, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import { knownReason, tlsFaultOf } from '../../domain/system-reason.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
@@ -11,6 +11,8 @@ export interface CarrierLog {
   loginFailed(failure: Omit<Failure, 'kind'>): void
   /** Notes that a login outside of a poll has worked. If the last failure was such a login, the outage is over. */
   loggedIn(): void
+  /** Goes on with an outage that the store knows, from an earlier run or another replica; null: it knows of none any more. */
+  resume(outage: CarrierOutage | null): void
   /** Logs how many calls have failed since the last line about an outage, if that line is a minute old. Call it every few seconds. */
   flush(): void
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
@@ -50,7 +52,8 @@ const LINES_EVERY_MS = 60_000
 
 /** An outage that the log has reported. Its kind of trouble may change while it lasts. */
 interface Outage {
-  readonly trouble: Trouble
+  /** Null: an earlier run or another replica has reported it. */
+  readonly trouble: Trouble | null
   readonly since: Date
   readonly fromMs: number
   readonly failures: number
@@ -75,6 +78,8 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastFailure: CarrierState['lastFailure'] = null
   /** The last failure of a login outside of a poll. If `lastFailure` is still this one, the next login that works clears it. */
   let loginFailure: CarrierState['lastFailure'] = null
+  /** The last failure that the store knew of, if `lastFailure` is still this one. */
+  let toldFailure: CarrierState['lastFailure'] = null
   let outage: Outage | null = null
   let uncounted: Uncounted | null = null
   let lastLineAtMs = Number.NEGATIVE_INFINITY
@@ -90,7 +95,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       log.debug(fields, NOT_ASKED)
       return
     }
-    const known = outage ?? { since: new Date(clock.now()), fromMs: clock.monotonic(), failures: 0 }
+    const known = outage ?? { trouble, since: new Date(clock.now()), fromMs: clock.monotonic(), failures: 0 }
     const failures = known.failures + 1
     if (trouble === outage?.trouble || !mayLog()) {
       if (outage !== null) outage = { ...outage, failures }
@@ -100,14 +105,17 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
     }
     outage = { ...known, trouble, failures }
     lastLineAtMs = clock.monotonic()
-    log[levelOf(trouble)](fields, messageOf(trouble, fields))
+    log[levelOf(trouble)](known.trouble === null ? { ...fields, since: known.since } : fields, messageOf(trouble, fields))
   }
 
   const endOutage = (): void => {
     if (outage === null || !mayLog()) return
     // `after`: what its trouble was, such as `down` or `unusable_answers`.
-    const { trouble: after, failures, fromMs } = outage
-    log.info({ after, failures, seconds: secondsSince(fromMs, clock) }, 'the carrier answers again')
+    const { trouble, failures, fromMs } = outage
+    log.info(
+      { ...(trouble === null ? {} : { after: trouble }), failures, seconds: secondsSince(fromMs, clock) },
+      'the carrier answers again',
+    )
     outage = null
     uncounted = null
   }
@@ -132,6 +140,18 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       if (loginFailure === null || lastFailure !== loginFailure) return
       lastFailure = null
       endOutage()
+    },
+    resume(known) {
+      if (known === null) {
+        if (lastFailure === toldFailure) lastFailure = null
+        endOutage()
+        return
+      }
+      if (lastFailure === null) lastFailure = toldFailure = known.failure
+      if (outage !== null) return
+      const since = new Date(known.sinceMs)
+      outage = { trouble: null, since, fromMs: clock.monotonic() - Math.max(0, clock.now() - known.sinceMs), failures: 0 }
+      log.warn({ since }, 'the carrier has answered no question since then: one question at a time is tried')
     },
     flush() {
       if (uncounted === null || clock.monotonic() - lastLineAtMs < LINES_EVERY_MS) return

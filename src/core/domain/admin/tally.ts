@@ -22,12 +22,12 @@ export function keptFrom(span: TallySpan, nowMs: number, countedFromMs: number |
 
 /**
  * What a tally counts. `pushes`: received pushes by outcome. `missed`: missed pushes by `latenessClass`. `polls`: polls by outcome. `attempts`:
- * attempts at all endpoints. `endpoint:ID`: attempts at one endpoint. `calls`: calls to the carrier by `CallSpender`. `disk`: the lowest number
+ * attempts at all endpoints. `served`: answers to apps by source, without `hit`, which needs no carrier. `endpoint:ID`: attempts at one endpoint. `calls`: calls to the carrier by `CallSpender`. `disk`: the lowest number
  * of free bytes.
  */
-export type TallyKind = 'pushes' | 'missed' | 'polls' | 'attempts' | 'calls' | 'disk' | `endpoint:${string}`
+export type TallyKind = 'pushes' | 'missed' | 'polls' | 'attempts' | 'calls' | 'served' | 'disk' | `endpoint:${string}`
 
-const KIND = /^(?:pushes|missed|polls|attempts|calls|disk|endpoint:\d{1,15})$/
+const KIND = /^(?:pushes|missed|polls|attempts|calls|served|disk|endpoint:\d{1,15})$/
 
 export function readTallyKind(text: string): TallyKind | null {
   return isKind(text) ? text : null

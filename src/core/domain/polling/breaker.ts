@@ -198,6 +198,29 @@ export function isCheckDue(breaker: Breaker, nowMs: number): boolean {
   return isDoubtful(breaker, nowMs) || (state === 'closed' && failures > 0 && nowMs - failedAtMs >= CHECK_AFTER_MS)
 }
 
+/**
+ * Goes on with an outage that an earlier run or another replica has found. `sinceMs`: when it began. `isRefused`: the questions about parcels were
+ * refused. The schedule and apps may probe at once.
+ */
+export function resumeOutage({
+  nowMs,
+  sinceMs,
+  isRefused,
+}: {
+  readonly nowMs: number
+  readonly sinceMs: number
+  readonly isRefused: boolean
+}): Breaker {
+  return {
+    ...closedBreaker,
+    state: 'open',
+    unansweredSinceMs: sinceMs,
+    parcelRefusedAtMs: isRefused ? nowMs : null,
+    rests: 1,
+    restUntilMs: nowMs,
+  }
+}
+
 /** Begins the first rest. */
 export function openBreaker(breaker: Breaker, { nowMs, random }: Pick<CallFailure, 'nowMs' | 'random'>): Breaker {
   return { ...breaker, state: 'open', rests: 1, probes: 0, restUntilMs: nowMs + restMs(0, random) }

@@ -66,6 +66,10 @@ const LACKING: Readonly<Record<UnavailableReason, 'failure' | 'refusal' | null>>
 
 export const UNAVAILABLE_REASONS: readonly string[] = Object.keys(LACKING)
 
+export function isUnavailableReason(text: string): text is UnavailableReason {
+  return Object.hasOwn(LACKING, text)
+}
+
 export function lacksAnswer(reason: UnavailableReason): 'failure' | 'refusal' | null {
   return LACKING[reason]
 }
@@ -94,6 +98,15 @@ export interface LastFailure {
   readonly status?: number
   readonly said?: string
   readonly atMs: number
+}
+
+/** The subject of the stored trouble that lasts while the carrier answers no question. */
+export const CARRIER_TROUBLE = 'carrier'
+
+/** An outage of the carrier that the store knows. `failure`: the last failure that operators were told of; null: not known. */
+export interface CarrierOutage {
+  readonly sinceMs: number
+  readonly failure: LastFailure | null
 }
 
 /** For `/readyz`, metrics and operators. Times are epoch milliseconds. */
@@ -248,6 +261,24 @@ export function describeNotAsked(
   if (spentUntilMs !== null) return describeSpent(spentUntilMs)
   if (breaker.state === 'closed') return lastFailure === null ? '' : `The last call failed: ${lastFailureText(lastFailure)}.`
   const since = breaker.sinceMs === undefined ? '' : ` since ${new Date(breaker.sinceMs).toISOString()}`
-  const why = lastFailure === null ? '' : ` (${lastFailureText(lastFailure)})`
-  return `It has answered no question${since}${why}, so calls pause for another ${spanText(breaker.restMs)}. parcel-relay check asks it at once, and an answer ends the pause.`
+  const why = lastFailure === null ? '' : ` (${failureWithWords(lastFailure)})`
+  return `It has answered no question${since}${why}, so calls pause. ${pauseText(breaker)} parcel-relay check asks it at once, and an answer ends the pause.`
+}
+
+/** Says in a clause how the carrier has answered since a time what cannot be used; '': not known, because another replica has asked. */
+export function describeUnusable({ lastFailure }: Pick<CarrierState, 'lastFailure'>, sinceMs: number): string {
+  if (lastFailure === null || lastFailure.atMs < sinceMs || !OF_QUESTION.has(lastFailure.reason)) return ''
+  return `: ${failureWithWords(lastFailure)}`
+}
+
+/** Says in a sentence what happens next while calls pause. */
+export function pauseText({ state, restMs }: Pick<CarrierState['breaker'], 'state' | 'restMs'>): string {
+  const end = 'if it gets no answer, the pause goes on.'
+  if (state === 'probing') return `One question is under way: ${end}`
+  return `${restMs > 0 ? `In ${spanText(restMs)}` : 'With the next poll that is due,'} the relay tries one question: ${end}`
+}
+
+/** Describes why a call failed, as a part of a sentence, with the words of the carrier's reply. */
+export function failureWithWords(failure: LastFailure): string {
+  return `${lastFailureText(failure)}${failure.said === undefined ? '' : ` "${failure.said}"`}`
 }

@@ -189,11 +189,18 @@ async function lockDue(tx: WriteTx, nowMs: number): Promise<readonly ExpectedPus
   return (await duePushes(tx, nowMs, SETTLED_AT_ONCE)).filter(({ parcelId }) => lockedIds.has(parcelId))
 }
 
-/** Whether a push should have reported an entry: only polls have reported it, and it is not backfill (DOMAIN 6.6). */
+/**
+ * Whether a push should have reported an entry: only polls have reported it, and it is not backfill (DOMAIN 6.6). Equal pushes are recorded once
+ * (DOMAIN 2.4), so a push of an equal entry may have been of this one.
+ */
 function wasMissed(entries: readonly Entry[], sequence: number): boolean {
   const entry = entries.find((one) => one.members.some((kept) => kept.sequence === sequence))
   if (entry === undefined || audienceOf(entry.members).kind === 'backfill') return false
-  return entry.members.every((kept) => kept.sighting.source === 'poll')
+  return !entries.some((one) => isEqualTo(entry, one) && one.members.some((kept) => kept.sighting.source === 'push'))
+}
+
+function isEqualTo(entry: Entry, other: Entry): boolean {
+  return (['status', 'detailedStatus', 'atMs', 'location'] as const).every((name) => entry[name] === other[name])
 }
 
 async function namedAsMissed(tx: Session, { parcelId, eventAtMs, foundAtMs }: ExpectedPush, nowMs: number): Promise<MissedPush> {

@@ -48,9 +48,11 @@ const upstreamSchema = named('Upstream', () =>
     }),
     breaker: z.strictObject({
       state: breakerState(),
-      failures: wholeNumber().describe('While calls pause: how many in a row had no answer. Else: how many have failed.'),
+      failures: wholeNumber().describe(
+        'While calls pause: how many questions in a row had no answer, since the last start. Else: how many calls have failed. A question that is repeated with a new token counts once.',
+      ),
       restSeconds: wholeNumber(),
-      since: instant().nullable().describe('When the first of these calls failed; null: calls do not pause.'),
+      since: instant().nullable().describe('Since when no question has been answered, also before a restart; null: calls do not pause.'),
     }),
     pushes: z.strictObject({
       health: pushHealth(),

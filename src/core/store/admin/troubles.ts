@@ -32,6 +32,11 @@ export async function endTrouble(session: Session, subject: string): Promise<num
   return row?.since_ms ?? null
 }
 
+/** Returns when a trouble began that lasts, in epoch milliseconds; null: there is none. */
+export async function troubleSinceMs(session: Session, subject: string): Promise<number | null> {
+  return (await listTroubles(session, subject)).find((one) => one.subject === subject)?.sinceMs ?? null
+}
+
 /** A character that sorts after every character of a subject. */
 const AFTER_ALL = '\uffff'
 

@@ -18,6 +18,8 @@ export interface ParcelCommandsPorts
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   /** Returns a sentence that says why the carrier cannot be asked now, and until when; '': not known. */
   readonly whyNotAsked: () => string
+  /** Returns a clause that says what the carrier has answered since a time that cannot be used; '': not known. */
+  readonly whyUnusable: (sinceMs: number) => string
 }
 
 /**
@@ -40,7 +42,15 @@ export interface ParcelCommands {
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({ write, refresh, fetchUnknown, underWay, whyNotAsked, clock }: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({
+  write,
+  refresh,
+  fetchUnknown,
+  underWay,
+  whyNotAsked,
+  whyUnusable,
+  clock,
+}: ParcelCommandsPorts): ParcelCommands {
   const orderOf = (by: Actor, action: ActionName, identifier: string): OperatorAction => ({
     atMs: clock.now(),
     by,
@@ -67,7 +77,8 @@ export function createParcelCommands({ write, refresh, fetchUnknown, underWay, w
     },
     async refresh(text, by) {
       const identifier = readIdentifier(text)
-      const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
+      const askedAtMs = clock.now()
+      const due = await write.claimPoll({ identifier, nowMs: askedAtMs, leaseMs: LEASE_MS })
       // Pushes contain only tracking ids, so a tracking number may have no parcel until a poll ties it to them (DOMAIN 1.2).
       const outcome =
         due === null ? await fetchUnknown(identifier, by.name) : await underWay.during(due.parcelId, () => refresh.refreshNow(due))
@@ -75,7 +86,7 @@ export function createParcelCommands({ write, refresh, fetchUnknown, underWay, w
       if (outcome === 'unavailable' || outcome === 'unusable') {
         const detail =
           outcome === 'unusable'
-            ? 'The carrier gave no usable answer about this parcel, so it is not known whether it knows the parcel.'
+            ? `The carrier gave no usable answer about this parcel${whyUnusable(askedAtMs)}. Whether it knows the parcel is not known.`
             : `The carrier cannot be asked now. ${whyNotAsked()}`.trimEnd()
         throw new AppError('upstream_unavailable', detail, { retryAfterMs: RETRY_AFTER_MS })
       }

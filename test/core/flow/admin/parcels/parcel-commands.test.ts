@@ -20,6 +20,7 @@ function refresh(end: Refreshed, known: boolean) {
     refresh: { refreshNow: async () => end },
     fetchUnknown: async () => end,
     whyNotAsked: () => WHY,
+    whyUnusable: (sinceMs) => (sinceMs === NOON ? ': it rejected the question (403) "Not you"' : ''),
     underWay: { during: (_parcelId, work) => work() },
     clock: { now: () => NOON, monotonic: () => 0 },
   })
@@ -28,7 +29,10 @@ function refresh(end: Refreshed, known: boolean) {
 
 test.each([true, false])('only an answer that the carrier knows none makes a refresh say so (known: %s)', async (known) => {
   expect(await refresh('unknown', known)).toMatchObject({ outcome: 'unknown' })
-  await expect(refresh('unusable', known)).rejects.toMatchObject({ code: 'upstream_unavailable', message: /no usable answer/ })
+  await expect(refresh('unusable', known)).rejects.toMatchObject({
+    code: 'upstream_unavailable',
+    message: /no usable answer about this parcel: it rejected the question \(403\) "Not you"\. Whether/,
+  })
   await expect(refresh('unavailable', known)).rejects.toMatchObject({
     code: 'upstream_unavailable',
     message: `The carrier cannot be asked now. ${WHY}`,
