@@ -92,32 +92,7 @@ export function createTallies({ write, process, freeBytes, clock }: TalliesPorts
   }
 
   return {
-    over: (meter) => ({
-      ...meter,
-      pushReceived(outcome, keyIndex, count = 1) {
-        add('pushes', outcome, count)
-        meter.pushReceived(outcome, keyIndex, count)
-      },
-      pollEnded(outcome) {
-        add('polls', outcome, 1)
-        meter.pollEnded(outcome)
-      },
-      missedPush(latencyMs) {
-        add('missed', latenessClass(latencyMs), 1)
-        meter.missedPush(latencyMs)
-      },
-      served(result) {
-        // Nearly every answer is a hit, and none of them is news.
-        if (result !== 'hit') add('served', result, 1)
-        meter.served(result)
-      },
-      deliveryAttempted(endpoint, outcome, durationMs) {
-        const ended = outcome === 'accepted' ? 'accepted' : 'failed'
-        add('attempts', ended, 1)
-        add(`endpoint:${endpoint.id}`, ended, 1)
-        meter.deliveryAttempted(endpoint, outcome, durationMs)
-      },
-    }),
+    over: (meter) => countingMeter(meter, add),
     callMade: (spender) => add('calls', spender, 1),
     flush() {
       const turn = before.catch(() => undefined).then(flushNow)
@@ -125,5 +100,34 @@ export function createTallies({ write, process, freeBytes, clock }: TalliesPorts
       return turn
     },
     unflushed: () => (hasFailed ? [flushed, next()].filter(({ additions }) => additions.length > 0) : []),
+  }
+}
+
+function countingMeter(meter: Meter, add: (kind: TallyKind, name: string, count: number) => void): Meter {
+  return {
+    ...meter,
+    pushReceived(outcome, keyIndex, count = 1) {
+      add('pushes', outcome, count)
+      meter.pushReceived(outcome, keyIndex, count)
+    },
+    pollEnded(outcome) {
+      add('polls', outcome, 1)
+      meter.pollEnded(outcome)
+    },
+    missedPush(latencyMs) {
+      add('missed', latenessClass(latencyMs), 1)
+      meter.missedPush(latencyMs)
+    },
+    served(result) {
+      // Nearly every answer is a hit, and none of them is news.
+      if (result !== 'hit') add('served', result, 1)
+      meter.served(result)
+    },
+    deliveryAttempted(endpoint, outcome, durationMs) {
+      const ended = outcome === 'accepted' ? 'accepted' : 'failed'
+      add('attempts', ended, 1)
+      add(`endpoint:${endpoint.id}`, ended, 1)
+      meter.deliveryAttempted(endpoint, outcome, durationMs)
+    },
   }
 }

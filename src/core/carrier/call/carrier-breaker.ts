@@ -80,16 +80,9 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     }
     if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
   }
-  const isTelling = (outcome: StatusOutcome, ofNobody: boolean): boolean =>
-    outcome.kind === 'unavailable' || isAnswer(breaker, outcome.kind, { ofNobody, nowMs: clock.monotonic() })
-  const after = (outcome: StatusOutcome | null, { identifier, ofNobody = false }: Asked, as: CallFailure['as']): Breaker => {
-    const isTold = outcome !== null && isTelling(outcome, ofNobody)
-    if (isTold && outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)
-    const counted = outcome?.kind === 'unavailable' && outcome.conclusive ? lacksAnswer(outcome.reason) : null
-    if (outcome?.kind !== 'unavailable' || counted === null) return afterNoVerdict(breaker, as === 'probe')
-    const question = outcome.ofQuestion === true ? identifier : null
-    return afterFailure(breaker, { question, isRefusal: counted === 'refusal', ofNobody, as, nowMs: clock.monotonic(), random: random() })
-  }
+  const isTelling = (outcome: StatusOutcome, ofNobody: boolean): boolean => tells(breaker, outcome, ofNobody, clock.monotonic())
+  const after = (outcome: StatusOutcome | null, asked: Asked, as: CallFailure['as']): Breaker =>
+    afterOutcome(breaker, outcome, asked, { as, nowMs: clock.monotonic(), random })
 
   /** `mayRepeat`: if there is no parcel that was answered before, ask the question again that has failed last. */
   async function check(mayRepeat: boolean): Promise<void> {
@@ -142,12 +135,7 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
       const fromMs = outage?.sinceMs ?? null
       if (fromMs === resumedFromMs) return false
       resumedFromMs = fromMs
-      if (outage === null) become({ ...closedBreaker, failing: breaker.failing })
-      else if (breaker.state === 'closed') {
-        const isRefused = outage.failure !== null && lacksAnswer(outage.failure.reason) === 'refusal'
-        const nowMs = clock.monotonic()
-        become(resumeOutage({ nowMs, sinceMs: nowMs - Math.max(0, clock.now() - outage.sinceMs), isRefused }))
-      }
+      become(resumed(breaker, outage, clock))
       sinceMs = fromMs
       return true
     },
@@ -156,6 +144,32 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     },
     state: () => presentBreaker(breaker, sinceMs, clock),
   }
+}
+
+function tells(breaker: Breaker, outcome: StatusOutcome, ofNobody: boolean, nowMs: number): boolean {
+  return outcome.kind === 'unavailable' || isAnswer(breaker, outcome.kind, { ofNobody, nowMs })
+}
+
+function afterOutcome(
+  breaker: Breaker,
+  outcome: StatusOutcome | null,
+  { identifier, ofNobody = false }: Asked,
+  { as, nowMs, random }: Pick<CallFailure, 'as' | 'nowMs'> & { readonly random: () => number },
+): Breaker {
+  const isTold = outcome !== null && tells(breaker, outcome, ofNobody, nowMs)
+  if (isTold && outcome.kind !== 'unavailable') return afterAnswer(breaker, identifier)
+  const counted = outcome?.kind === 'unavailable' && outcome.conclusive ? lacksAnswer(outcome.reason) : null
+  if (outcome?.kind !== 'unavailable' || counted === null) return afterNoVerdict(breaker, as === 'probe')
+  const question = outcome.ofQuestion === true ? identifier : null
+  return afterFailure(breaker, { question, isRefusal: counted === 'refusal', ofNobody, as, nowMs, random: random() })
+}
+
+function resumed(breaker: Breaker, outage: CarrierOutage | null, clock: Pick<Relay['clock'], 'now' | 'monotonic'>): Breaker {
+  if (outage === null) return { ...closedBreaker, failing: breaker.failing }
+  if (breaker.state !== 'closed') return breaker
+  const isRefused = outage.failure !== null && lacksAnswer(outage.failure.reason) === 'refusal'
+  const nowMs = clock.monotonic()
+  return resumeOutage({ nowMs, sinceMs: nowMs - Math.max(0, clock.now() - outage.sinceMs), isRefused })
 }
 
 function presentBreaker(

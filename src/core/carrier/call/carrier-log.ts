@@ -95,7 +95,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       log.debug(fields, NOT_ASKED)
       return
     }
-    const known = outage ?? { trouble, since: new Date(clock.now()), fromMs: clock.monotonic(), failures: 0 }
+    const known = outage ?? outageSince(clock.now(), trouble, clock)
     const failures = known.failures + 1
     if (trouble === outage?.trouble || !mayLog()) {
       if (outage !== null) outage = { ...outage, failures }
@@ -149,9 +149,8 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       }
       if (lastFailure === null) lastFailure = toldFailure = known.failure
       if (outage !== null) return
-      const since = new Date(known.sinceMs)
-      outage = { trouble: null, since, fromMs: clock.monotonic() - Math.max(0, clock.now() - known.sinceMs), failures: 0 }
-      log.warn({ since }, 'the carrier has answered no question since then: one question at a time is tried')
+      outage = outageSince(known.sinceMs, null, clock)
+      log.warn({ since: outage.since }, 'the carrier has answered no question since then: one question at a time is tried')
     },
     flush() {
       if (uncounted === null || clock.monotonic() - lastLineAtMs < LINES_EVERY_MS) return
@@ -184,6 +183,10 @@ function messageOf(trouble: Trouble, { reason, detail }: FailureFields): string 
 /** A redirect is a mistake in the config, which does not go away by itself. */
 function levelOf(trouble: Trouble): 'error' | 'warn' {
   return trouble === 'redirect' ? 'error' : 'warn'
+}
+
+function outageSince(sinceMs: number, trouble: Outage['trouble'], clock: Pick<Clock, 'now' | 'monotonic'>): Outage {
+  return { trouble, since: new Date(sinceMs), fromMs: clock.monotonic() - Math.max(0, clock.now() - sinceMs), failures: 0 }
 }
 
 function secondsSince(fromMs: number, clock: Pick<Clock, 'monotonic'>): number {

@@ -279,6 +279,6 @@ export function pauseText({ state, restMs }: Pick<CarrierState['breaker'], 'stat
 }
 
 /** Describes why a call failed, as a part of a sentence, with the words of the carrier's reply. */
-export function failureWithWords(failure: LastFailure): string {
+function failureWithWords(failure: LastFailure): string {
   return `${lastFailureText(failure)}${failure.said === undefined ? '' : ` "${failure.said}"`}`
 }
