@@ -11,9 +11,9 @@ import type { Relay } from './relay.ts'
 /** The counts of calls to the carrier are saved at least this often, and after every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
-type Parts = Pick<Relay, 'write' | 'reads' | 'clock' | 'disk' | 'replicas' | 'shared' | 'carrier' | 'isQuiet' | 'log'>
+type Parts = Pick<Relay, 'write' | 'clock' | 'disk' | 'replicas' | 'shared' | 'carrier' | 'isQuiet' | 'log'>
 
-type OwnParts = Pick<Relay, 'pushes' | 'wakeDispatcher' | 'closing'> & { readonly history: History }
+type OwnParts = Pick<Relay, 'reads' | 'pushes' | 'wakeDispatcher' | 'closing'> & { readonly history: History }
 
 export type Polling = ReturnType<typeof openPolling>
 

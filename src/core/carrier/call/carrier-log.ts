@@ -110,12 +110,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
 
   const endOutage = (): void => {
     if (outage === null || !mayLog()) return
-    // `after`: what its trouble was, such as `down` or `unusable_answers`.
-    const { trouble, failures, fromMs } = outage
-    log.info(
-      { ...(trouble === null ? {} : { after: trouble }), failures, seconds: secondsSince(fromMs, clock) },
-      'the carrier answers again',
-    )
+    log.info(endOf(outage, clock), 'the carrier answers again')
     outage = null
     uncounted = null
   }
@@ -187,6 +182,11 @@ function levelOf(trouble: Trouble): 'error' | 'warn' {
 
 function outageSince(sinceMs: number, trouble: Outage['trouble'], clock: Pick<Clock, 'now' | 'monotonic'>): Outage {
   return { trouble, since: new Date(sinceMs), fromMs: clock.monotonic() - Math.max(0, clock.now() - sinceMs), failures: 0 }
+}
+
+/** `after`: what its trouble was, such as `down` or `unusable_answers`. */
+function endOf({ trouble, failures, fromMs }: Outage, clock: Pick<Clock, 'monotonic'>): object {
+  return { ...(trouble === null ? {} : { after: trouble }), failures, seconds: secondsSince(fromMs, clock) }
 }
 
 function secondsSince(fromMs: number, clock: Pick<Clock, 'monotonic'>): number {
