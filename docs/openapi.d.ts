@@ -3479,10 +3479,10 @@ export interface components {
             breaker: {
                 /** @enum {string} */
                 state: "closed" | "open" | "probing";
-                /** @description While calls pause: how many in a row had no answer. Else: how many have failed. */
+                /** @description While calls pause: how many questions in a row had no answer, since the last start. Else: how many calls have failed. A question that is repeated with a new token counts once. */
                 failures: number;
                 restSeconds: number;
-                /** @description When the first of these calls failed; null: calls do not pause. */
+                /** @description Since when no question has been answered, also before a restart; null: calls do not pause. */
                 since: string | null;
             };
             pushes: {
@@ -5414,7 +5414,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description `pushes` by outcome (the default), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.
+                 * @description `pushes` by outcome (the default), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, what was `served` to apps by source (`unavailable`: a 503; `hit` is not counted), the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.
                  * @example calls
                  */
                 kind?: string;
@@ -6683,4 +6683,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 6a6ae5ca05be770c5dd9fd1dc7ead775ddd5f4859440a3cff6f36dd799fbebcc
+// Made of docs/openapi.json with the SHA-256 963a72594270f63c3e2f35ea396017b6998756e628322067991909a7bd5304a4
