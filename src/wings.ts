@@ -3,6 +3,7 @@ import type { PagesOf } from './console/portal/portal.ts'
 import type {} from './console/use-cases.ts'
 import type { Route, WithAuthorize } from './core/http/server/route.ts'
 import type { UseCases } from './core/http/use-cases.ts'
+import type {} from './insight/use-cases.ts'
 import type {} from './server/use-cases.ts'
 import type {} from './upkeep/use-cases.ts'
 
@@ -61,6 +62,7 @@ export const WINGS: readonly Offer[] = [
     routes: async () => (await import('./upkeep/retention/retention.routes.ts')).RETENTION_ROUTES,
     pages: async () => (await import('./upkeep/retention/retention.page.ts')).retentionPages,
   },
+  { routes: async () => (await import('./insight/order/order.routes.ts')).ORDER_ROUTES },
   { routes: async () => (await import('./server/replicas/replicas.routes.ts')).REPLICAS_ROUTES },
   {
     commands: {

@@ -27,6 +27,7 @@ import { otherClocksOf } from '../core/wiring/carrier.ts'
 import { SESSION_IDLE_MS } from '../core/wiring/history.ts'
 import { REPLICA } from '../core/wiring/membership.ts'
 import type { Relay } from '../core/wiring/relay.ts'
+import { createManageOrders } from '../insight/order/manage-orders.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
 import { createManageJobs } from '../upkeep/jobs/manage-jobs.ts'
@@ -87,6 +88,7 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
       feedSignal.tell()
       delivery.review()
     }),
+    manageOrders: createManageOrders({ ...given, told: feedSignal.tell }),
     manageParcels: createParcelCommands({
       ...given,
       ...history,

@@ -25,6 +25,7 @@ import type { Engine, OpenWriteStore } from '../core/store/contract.ts'
 import { makeSetting } from '../core/store/settings.ts'
 import { sqlite } from '../core/store/sqlite/sqlite.ts'
 import type { WriteStore } from '../core/store/write-store.ts'
+import { createSaveOrder } from '../insight/order/order.tx.ts'
 import type { StoreCopier } from '../upkeep/backups/backup-ports.rows.ts'
 import { createBackups } from '../upkeep/backups/backups.tx.ts'
 import { createErase } from '../upkeep/erasure/erase.tx.ts'
@@ -136,6 +137,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     claimPoll: createClaimPoll(store),
     ...notes,
     ...createWatchParcels(polling, recordRules),
+    ...createSaveOrder(polling, recordRules),
     ...createReprocess(ports, recordRules, batches),
     ...createKeepRefusal(store),
     ...createCarrierMemory(store),

@@ -33,7 +33,7 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'core/flow/delivery/dispatching/settle.tx.ts: tx.saveEndpoint': 'endpoints that an attempt has disabled or given other keys',
   'core/flow/delivery/dispatching/settle.tx.ts: recordOperatorEvent': 'endpoints that have just failed or recovered',
   'core/store/admin/parcel-lists.ts: lookOn': 'pages of rows, until enough rows match; at most LOOKED_AT_MAX rows in all',
-  'core/store/admin/parcel-lists.ts: identifiersOf': 'the same pages: all identifiers of a page are read at once',
+  'core/store/admin/parcel-lists.ts: withRest': 'the same pages: all identifiers of a page are read at once',
   'core/store/delivery/endpoint-backlogs.ts: session.all': 'parts of a backlog, so that other reads may run between them',
   'core/store/delivery/endpoint-backlogs.ts: nextTurn': 'the same parts',
   'core/store/history/join.ts: heldBy': 'parcels of a join; nothing is read, because their contents are in memory',

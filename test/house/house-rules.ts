@@ -6,9 +6,10 @@ export const WINGS: Readonly<Record<string, readonly string[]>> = {
   core: [],
   console: ['core'],
   upkeep: ['core', 'console'],
+  insight: ['core', 'console', 'upkeep'],
   server: ['core', 'console', 'upkeep'],
   trial: ['core', 'console'],
-  assembly: ['core', 'console', 'upkeep', 'server'],
+  assembly: ['core', 'console', 'upkeep', 'insight', 'server'],
 }
 
 /** What a room, or a file at the root of the sources, may import. */
@@ -45,7 +46,7 @@ const PASSING = ['errors.ts', 'ingest/inbox.ts', 'history/recording.ts', 'delive
 )
 
 /** What the files of a capability of a wing may use, whichever they are; the ends of their names say less of some. */
-const CAPABILITY = ['core/', 'console/', 'upkeep/', 'server/', 'package-files.ts', 'regular-file.ts']
+const CAPABILITY = ['core/', 'console/', 'upkeep/', 'insight/', 'server/', 'package-files.ts', 'regular-file.ts']
 
 /** What commands may load: they know the answers of the API by the types of its schemas, and load no schema. */
 const COMMANDS = ['config/', 'domain/', 'flow/', 'ops/log.ts', 'outbound/', 'runtime/', 'store/', 'wiring/']
@@ -148,11 +149,11 @@ export const ROOMS: readonly Room[] = [
   },
   {
     place: '*.routes.ts',
-    imports: ['core/', 'console/', 'upkeep/', 'server/'],
+    imports: ['core/', 'console/', 'upkeep/', 'insight/', 'server/'],
     libraries: ['@koa/router', 'koa', 'zod'],
     platform: ['node:buffer', 'node:http'],
   },
-  { place: '*.page.ts', imports: ['core/', 'console/', 'upkeep/', 'server/'], libraries: ['zod'], platform: ['node:buffer'] },
+  { place: '*.page.ts', imports: ['core/', 'console/', 'upkeep/', 'insight/', 'server/'], libraries: ['zod'], platform: ['node:buffer'] },
   {
     place: '*.command.ts',
     imports: [...COMMANDS, 'trial/'],
@@ -186,6 +187,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['better-sqlite3', 'kysely', '@node-rs/argon2'],
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
+  { place: 'insight/', imports: CAPABILITY, libraries: [], platform: [] },
   { place: 'upkeep/refusals/', imports: CAPABILITY, libraries: [], platform: ['node:buffer', 'node:crypto', 'node:zlib'] },
   { place: 'server/', imports: CAPABILITY, libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
 
@@ -213,7 +215,12 @@ export const ROOMS: readonly Room[] = [
     platform: [...EDGE, 'node:worker_threads'],
   },
   // The table of what wings offer. Only this imports them by name.
-  { place: 'wings.ts', imports: ['core/http/', 'console/', 'upkeep/', 'server/', 'trial/'], libraries: ['commander'], platform: [] },
+  {
+    place: 'wings.ts',
+    imports: ['core/http/', 'console/', 'upkeep/', 'insight/', 'server/', 'trial/'],
+    libraries: ['commander'],
+    platform: [],
+  },
   { place: 'main.ts', imports: ['console/cli/', 'core/config/compile-cache.ts'], libraries: [], platform: [] },
   { place: 'app.ts', imports: [...CAPABILITY, 'assembly/'], libraries: ['@node-rs/argon2'], platform: EDGE },
   // This runs the relay until a signal ends it.

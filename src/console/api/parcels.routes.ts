@@ -22,6 +22,7 @@ const parcelMembers = <More extends z.core.$ZodLooseShape>(more: More) => ({
   status: z.string().nullable().describe('The latest status; null: no entry is known.'),
   statusAt: instant().nullable(),
   entries: wholeNumber(),
+  order: z.strictObject(orderMembers()).describe('What apps and operators say of its order.'),
   full: z.boolean().describe('Whether the parcel has as many entries as a parcel may have.'),
   cadence: z.strictObject({
     watchedAt: instant().nullable(),
@@ -33,6 +34,13 @@ const parcelMembers = <More extends z.core.$ZodLooseShape>(more: More) => ({
     stopped: z.enum(STOPPED_REASONS).nullable().describe('Why the parcel is not polled; null: it is polled.'),
     ...more,
   }),
+})
+
+/** What is said of the order of a parcel. */
+export const orderMembers = () => ({
+  reference: z.string().nullable().describe('The number of its order, as an app has said it; null: nobody has.'),
+  labels: z.record(z.string(), z.string()).describe('By name.'),
+  note: z.string().nullable().describe('Only the relay shows it: no endpoint is sent it.'),
 })
 
 const listedParcelSchema = named('ListedParcel', () =>
@@ -112,11 +120,13 @@ function valuesOf(identifiers: readonly InspectedIdentifier[]): readonly string[
   return identifiers.map(({ value }) => value)
 }
 
-function presentState({ state, waitsForCarrier }: Pick<AwaitedParcel, 'state' | 'waitsForCarrier'>) {
+function presentState({ state, order, waitsForCarrier }: Omit<AwaitedParcel, 'identifiers'>) {
+  const { reference, labels, note } = order
   return {
     status: state.latest?.status ?? null,
     statusAt: presentInstant(state.latest?.atMs ?? null),
     entries: state.entryCount,
+    order: { reference, labels, note },
     full: state.full,
     cadence: {
       watchedAt: presentInstant(state.watchedAtMs),

@@ -17,6 +17,7 @@ import type {
   UnnamedRequest,
 } from '../domain/delivery/endpoint-state.ts'
 import type { OperatorEvent } from '../domain/delivery/operator-event.ts'
+import type { OrderContext, OrderPart } from '../domain/history/order-context.ts'
 import type { BatchReport, Incoming, Reprocessed } from '../domain/history/recording.ts'
 import type { DismissedHeld, HeldRange, HeldSelection } from '../domain/ingest/inbox.ts'
 import type { Refusal, StoredRefused } from '../domain/ingest/refused-pushes.ts'
@@ -99,11 +100,24 @@ interface PollingWrites {
   watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult | null>
   /**
    * Watches many identifiers in one transaction. Returns a result for each identifier, in their order; null: the identifier belongs to an
-   * erased parcel. `isAtomic`: if one identifier belongs to an erased parcel, none is watched, and all results are null.
+   * erased parcel. `isAtomic`: if one identifier belongs to an erased parcel, none is watched, and all results are null. `orders`: what is said
+   * of the order of each; null: nothing.
    */
   watchMany(
-    request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly isAtomic?: boolean },
+    request: Audited & {
+      readonly identifiers: readonly string[]
+      readonly orders?: readonly (OrderPart | null)[]
+      readonly nowMs: number
+      readonly isAtomic?: boolean
+    },
   ): Promise<readonly (WatchResult | null)[]>
+  /**
+   * Replaces what is said of the order of a parcel, and watches an identifier without a parcel. `changed`: something else was said before. Null:
+   * the identifier belongs to an erased parcel.
+   */
+  saveOrder(
+    request: Audited & { readonly identifier: string; readonly context: OrderContext; readonly nowMs: number },
+  ): Promise<(WatchResult & { readonly changed: boolean }) | null>
   /** Stops polling the parcel of an identifier until a push comes or an app asks; null: there is no such parcel. Deletes nothing. */
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**

@@ -5,6 +5,7 @@ import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
 import type { Endpoint, EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { FeedKind, PayloadRef } from '../domain/delivery/feed-entry.ts'
 import { type Audience, type BackfillSpan, fullAudience, noAudience, type Telling } from '../domain/history/audience.ts'
+import type { OrderContext } from '../domain/history/order-context.ts'
 import type { ParcelState } from '../domain/history/parcel-state.ts'
 import type { KeptAnswer } from '../domain/history/pull-response.ts'
 import { LISTED_ID_BYTES } from '../domain/history/sightings.ts'
@@ -166,6 +167,12 @@ export function decodeJoined(detail: string): readonly string[] {
 export function decodeJoinOrigin(detail: string): number | null {
   // Only `joinParcels` and an erasure write this, so its shape is certain, unless the row is damaged.
   return (parseStored(detail) as { from?: { parcelId: number } } | undefined)?.from?.parcelId ?? null
+}
+
+/** Returns what apps had said of the orders of joined parcels. */
+export function decodeJoinedOrders(detail: string): readonly OrderContext[] {
+  // Only `joinParcels` and an erasure write this, so its shape is certain, unless the row is damaged.
+  return (parseStored(detail) as { orders?: readonly OrderContext[] } | undefined)?.orders ?? []
 }
 
 export function decodeFeedKind(number: number): FeedKind {

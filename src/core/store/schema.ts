@@ -330,6 +330,14 @@ export const COLUMNS = {
   quarantine_count: { id: passing, at_ms: big, reason: text, count: big },
   /** The counts of an hour or a day. `counts`: JSON, numbers by name. */
   tally: { span: key(text), kind: key(text), from_ms: key(big), counts: text },
+  /** What apps say of the orders of parcels. Only a parcel of which something was said has a row. `labels`: JSON, values by name. */
+  order_context: {
+    parcel_id: later(key(big)),
+    sequence: later(big),
+    reference: later(maybe(text)),
+    labels: later(text),
+    note: later(maybe(text)),
+  },
   /** The identifiers of erased parcels for which not all other records were searched yet. */
   erasure: { identifier: later(key(text)) },
   /** Sessions of the portal that were logged out. They are kept until they would have ended by themselves. */

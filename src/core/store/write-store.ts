@@ -5,6 +5,7 @@ import type { CatchingUp, ConfiguredNames, EndpointState } from '../domain/deliv
 import type { FeedEntries, FeedEntriesRequest } from '../domain/delivery/feed-entry.ts'
 import type { ChangeSet } from '../domain/history/change-set.ts'
 import type { KeptTombstones, MarkedTombstone, StorageState } from '../domain/history/erased.ts'
+import type { ContextChange } from '../domain/history/order-context.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
 import type { BatchStart, Loaded, Needs } from '../domain/history/snapshot.ts'
 import { listUnendedJobs } from './admin/jobs.ts'
@@ -32,6 +33,8 @@ interface EngineVerbs {
   loadNeeds(needs: Needs): Promise<Loaded>
   /** Writes everything that a batch changes. On PostgreSQL, replaces provisional ids, which begin at `Snapshot.next`, by real ids. */
   applyChanges(changes: ChangeSet): Promise<void>
+  /** Saves what apps say of the orders of parcels that the transaction holds, and adds an `update` event for each to the feed. */
+  saveContexts(contexts: readonly ContextChange[]): void
   /** Reads events of the feed, with the payloads that endpoints get. */
   readFeedEntries(request: FeedEntriesRequest): Promise<FeedEntries>
   /** Queues an event that the relay has composed. It gets the next sequence and is due at once. */
@@ -67,6 +70,8 @@ interface EngineVerbs {
 export interface DroppedParcels {
   readonly identifiers: readonly string[]
   readonly contents: readonly number[]
+  /** The words of what apps said of their orders, which an erasure removes from the files. */
+  readonly words?: Iterable<string>
 }
 
 /**

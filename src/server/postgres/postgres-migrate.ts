@@ -10,6 +10,7 @@ import {
   expectedByParcel,
   lastingOrder,
   onceOnlyForms,
+  orderContext,
   pace,
   renumberedEvents,
   replicaConcerns,
@@ -41,6 +42,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: renumberedEvents.up },
   { servesFrom: 1, up: expectedByParcel.up },
   { servesFrom: 1, up: replicaConcerns.up },
+  { servesFrom: 1, up: orderContext.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
+import { type OrderContext, textsOfContext } from '../../core/domain/history/order-context.ts'
 import { type NameSearch, namesInBody, searchFor, wordsInBody } from '../../core/domain/names-in-text.ts'
-import { DELIVERY_STATE, decodeJoinOrigin } from '../../core/store/codec.ts'
+import { DELIVERY_STATE, decodeJoinedOrders, decodeJoinOrigin } from '../../core/store/codec.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { contentsUsedBy, listUnused } from '../../core/store/history/contents.ts'
+import { loadContexts, removeContexts } from '../../core/store/history/order-contexts.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
 import { listHeld, unpackBody } from '../../core/store/ingest/held-pushes.ts'
 import { statement } from '../../core/store/statement.ts'
@@ -128,7 +130,8 @@ async function eraseRows(session: Session, ids: readonly number[]): Promise<Eras
   const texts = (await listUnused(session, contents)).length
   const { rows: answers } = await session.run(removeAnswers, { ids })
   session.enqueueWrite(removeLanguages, { ids })
-  await eraseJoins(session, [...ids, ...joined])
+  const orders = [...(await loadContexts(session, ids)).values(), ...(await eraseJoins(session, [...ids, ...joined]))]
+  removeContexts(session, ids)
   const { rows: identifiers } = await session.run(removeIdentifiers, { ids })
   await deleteParcels(session, ids)
   return {
@@ -137,6 +140,7 @@ async function eraseRows(session: Session, ids: readonly number[]): Promise<Eras
     names,
     identifiers: names.map(({ value }) => value),
     contents,
+    words: wordsInBody(Buffer.from(orders.flatMap(textsOfContext).join('\n'))),
   }
 }
 
@@ -182,10 +186,11 @@ async function joinedInto(session: Session, into: readonly number[]): Promise<re
   return joined.length === 0 ? [] : [...joined, ...(await joinedInto(session, joined))]
 }
 
-/** Empties the audit records of joins into these parcels. */
-async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
+/** Empties the audit records of joins into these parcels. Returns what they held of orders. */
+async function eraseJoins(session: Session, into: readonly number[]): Promise<readonly OrderContext[]> {
   const joins = await session.all(joinsInto, { ids: into })
   if (joins.length > 0) session.enqueueWrite(scrubJoins, { sequences: joins.map(({ sequence }) => sequence) })
+  return joins.flatMap(({ detail }) => decodeJoinedOrders(detail))
 }
 
 const add = statement<{ identifier: string }>()((db, p) =>

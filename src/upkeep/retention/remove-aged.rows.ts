@@ -7,6 +7,7 @@ import { DELIVERY_STATE, decodeJoinOrigin, decodeSetting, encodeListed } from '.
 import { PRUNED_TO } from '../../core/store/delivery/feed.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { contentsUsedBy } from '../../core/store/history/contents.ts'
+import { removeContexts } from '../../core/store/history/order-contexts.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
 import { INBOX_STATES } from '../../core/store/ingest/inbox.ts'
 import { loadSetting, saveSetting } from '../../core/store/settings.ts'
@@ -191,6 +192,7 @@ async function removeParcels(session: Session, ids: readonly number[], limit: nu
   const contents = await contentsUsedBy(session, ids)
   for (const removal of [removeExpected, removeSightings, removeAnswers, removeLanguages, removeIdentifiers])
     session.enqueueWrite(removal, { ids })
+  removeContexts(session, ids)
   await removeJoins(session, ids)
   await deleteParcels(session, ids)
   return { identifiers: identifiers.map(({ value }) => value), contents }

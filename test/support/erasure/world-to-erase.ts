@@ -127,6 +127,24 @@ async function live(store: StoreToErase, draw: Draw, names: Names): Promise<void
   if (draw.below(2) === 0) await answer(store, draw, draw.pick(names), [draw.pick(names)])
   await store.writes.watch({ identifier: draw.pick(names), nowMs: store.now() })
   await store.writes.noteNotPollable(draw.pick(names))
+  if (draw.below(2) === 0) await describe(store, draw, names)
+}
+
+/** Says of the order of a parcel what names the parcel. */
+async function describe({ writes, now }: StoreToErase, draw: Draw, names: Names): Promise<void> {
+  const context = {
+    reference: `order of ${printed(draw, names[0])}`,
+    labels: { parcel: printed(draw, draw.pick(names)) },
+    note: names.join('\n'),
+  }
+  const action = {
+    atMs: now(),
+    by: OPERATOR,
+    action: 'parcel.order_changed',
+    target: { kind: 'parcel', id: names[0] },
+    detail: {},
+  } as const
+  await writes.saveOrder({ identifier: draw.pick(names), context, nowMs: now(), action })
 }
 
 async function answer(store: StoreToErase, draw: Draw, asked: string, trackingIds: readonly string[]): Promise<void> {

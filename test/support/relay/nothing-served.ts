@@ -29,6 +29,7 @@ export const nothingServed = {
     dismiss: notAsked,
     dismissAll: notAsked,
   },
+  manageOrders: { save: notAsked },
   manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
   manageErasures: { forget: notAsked, forgetList: notAsked },
   lookAtParcels: { list: notAsked, count: notAsked, inspect: notAsked },

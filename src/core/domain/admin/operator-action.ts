@@ -52,6 +52,7 @@ export const ACTION_NAMES = [
   'parcel.watched',
   'parcel.unwatched',
   'parcel.refreshed',
+  'parcel.order_changed',
   'parcels.watched',
   'parcels.erased',
   'job.cancelled',

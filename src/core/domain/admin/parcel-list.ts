@@ -1,4 +1,5 @@
 import type { Entry } from '../history/history.ts'
+import type { OrderContext } from '../history/order-context.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
 import { isSeveral, parseIdentifier, parseTypedIdentifier } from '../identifiers.ts'
 import { isObject, member } from '../json-body.ts'
@@ -49,6 +50,7 @@ export interface ParcelPage {
 
 export interface ListedParcel {
   readonly state: ParcelState
+  readonly order: OrderContext
   readonly identifiers: readonly InspectedIdentifier[]
 }
 

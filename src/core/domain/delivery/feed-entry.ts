@@ -64,6 +64,11 @@ export function erasedEvent(sequence: number, parcelId: number): FeedEvent {
   return { sequence, kind: 'erased', parcelId, entry: sequence, payloadRef: null }
 }
 
+/** The event of a parcel that has changed as a whole. It does not go to endpoints. */
+export function updateEvent(sequence: number, parcelId: number): FeedEvent {
+  return { sequence, kind: 'update', parcelId, entry: sequence, payloadRef: null }
+}
+
 /** A stored reference to what a body is made from: a push as received, or an entry from which the relay composes an event. */
 export type PayloadRef =
   | { readonly kind: 'push'; readonly inboxId: number }

@@ -1,3 +1,4 @@
+import { updateEvent } from '../delivery/feed-entry.ts'
 import { deliverableEventOf, eventValuesOf, type FeedAddition, indexPushes, planDeliveries, planEvents } from '../delivery/plan-events.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import { notAhead } from '../instant.ts'
@@ -243,7 +244,7 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
   if (answer !== null) writes.answers.push(answer)
   const queued = writeEvents(batch, writes, merged)
   if (merged.updateSequence !== null) {
-    writes.feed.push({ sequence: merged.updateSequence, kind: 'update', parcelId, entry: merged.updateSequence, payloadRef: null })
+    writes.feed.push(updateEvent(merged.updateSequence, parcelId))
   }
   batch.scanSamples.push(...merged.scanSamples)
   if (source.kind === 'poll') {

@@ -1,9 +1,11 @@
 import { clampHealthToClock } from '../../domain/delivery/endpoint-health.ts'
 import { shiftKeys } from '../../domain/delivery/endpoint-keys.ts'
 import { isOfErased } from '../../domain/history/erased.ts'
+import { isSameContext, NO_CONTEXT, type OrderContext, type OrderPart, withPart } from '../../domain/history/order-context.ts'
 import type { RecordRules } from '../../domain/history/recording.ts'
 import { notAhead } from '../../domain/instant.ts'
 import { reactivate, type WatchResult } from '../../domain/polling/poll.ts'
+import { loadContexts } from '../../store/history/order-contexts.ts'
 import { listEndedByClock } from '../../store/polling/schedule-shift.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { audit } from '../audit.tx.ts'
@@ -13,13 +15,13 @@ import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
-/** Creates the verbs by which operators decide which parcels are polled, and when (CONTRACT, `/relay/parcels`). */
-export function createWatchParcels(
-  ports: SchedulePorts & { readonly store: Transactions; readonly tombstoneKey: () => Uint8Array | null },
-  options: RecordRules,
-): WatchVerbs {
-  const { store } = ports
+export interface WatchPorts extends SchedulePorts {
+  readonly store: Transactions
+  readonly tombstoneKey: () => Uint8Array | null
+}
 
+/** Makes what watches identifiers within a transaction. */
+export function createWatchIn(ports: Omit<WatchPorts, 'store'>, options: RecordRules) {
   /** Returns which identifiers belong to erased parcels. Leaves out identifiers that a new parcel has got since. */
   async function findErased(tx: WriteTx, identifiers: readonly string[], nowMs: number): Promise<ReadonlySet<string>> {
     const key = ports.tombstoneKey()
@@ -53,6 +55,29 @@ export function createWatchParcels(
     })
   }
 
+  return { findErased, watchAll }
+}
+
+/** Saves what is said of the orders of parcels. What changes nothing is left out, so a list that is sent again changes nothing. */
+export async function saveOrders(tx: WriteTx, parts: readonly { readonly parcelId: number; readonly part: OrderPart }[]): Promise<boolean> {
+  const before = await loadContexts(
+    tx,
+    parts.map(({ parcelId }) => parcelId),
+  )
+  const after = new Map<number, OrderContext>()
+  for (const { parcelId, part } of parts) after.set(parcelId, withPart(after.get(parcelId) ?? before.get(parcelId) ?? NO_CONTEXT, part))
+  const changed = [...after].flatMap(([parcelId, context]) => {
+    return isSameContext(context, before.get(parcelId) ?? NO_CONTEXT) ? [] : [{ ...context, parcelId }]
+  })
+  tx.saveContexts(changed)
+  return changed.length > 0
+}
+
+/** Creates the verbs by which operators decide which parcels are polled, and when (CONTRACT, `/relay/parcels`). */
+export function createWatchParcels(ports: WatchPorts, options: RecordRules): WatchVerbs {
+  const { store } = ports
+  const { findErased, watchAll } = createWatchIn(ports, options)
+
   return {
     watch: async ({ identifier, nowMs, ...order }) => {
       return await store.transaction(async (tx) => {
@@ -63,11 +88,17 @@ export function createWatchParcels(
       })
     },
 
-    watchMany: ({ identifiers, nowMs, isAtomic = false, ...order }) =>
+    watchMany: ({ identifiers, orders = [], nowMs, isAtomic = false, ...order }) =>
       store.transaction(async (tx) => {
         if (isAtomic && (await findErased(tx, identifiers, nowMs)).size > 0) return identifiers.map(() => null)
         audit(tx, order)
-        return await watchAll(tx, identifiers, nowMs)
+        const results = await watchAll(tx, identifiers, nowMs)
+        const said = results.flatMap((result, at) => {
+          const part = orders[at] ?? null
+          return result === null || part === null ? [] : [{ parcelId: result.parcelId, part }]
+        })
+        if (said.length > 0) await saveOrders(tx, said)
+        return results
       }),
 
     unwatch: ({ identifier, ...order }) =>

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely'
 import type {
   FilteredCount,
-  InspectedIdentifier,
   InspectedParcel,
   ListedParcel,
   ParcelCursor,
@@ -10,10 +9,12 @@ import type {
   ParcelQuery,
   StoreCounts,
 } from '../../domain/admin/parcel-list.ts'
+import { NO_CONTEXT } from '../../domain/history/order-context.ts'
 import { isUnheardOf, type ParcelState } from '../../domain/history/parcel-state.ts'
 import { decodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
+import { loadContexts } from '../history/order-contexts.ts'
 import { viewParcel } from '../history/parcel-view.ts'
 import { findIdentifier, findParcels, loadIdentifiersOf, loadParcel } from '../history/parcels.ts'
 import { countQuarantined } from '../ingest/inbox.ts'
@@ -73,8 +74,7 @@ export async function listParcels(session: Session, query: ParcelQuery): Promise
     if (looked === null) return { parcels, next: null }
     left -= Math.max(1, looked.length)
     const found = looked.filter(({ state }) => matches(state, query)).slice(0, query.limit - parcels.length)
-    const identifiers = await identifiersOf(session, found)
-    for (const { state } of found) parcels.push({ state, identifiers: identifiers.get(state.parcelId) ?? [] })
+    parcels.push(...(await withRest(session, found)))
     if (parcels.length === query.limit) return { parcels, next: found.at(-1)?.cursor ?? next }
     next = looked.at(-1)?.cursor ?? nextReason(next)
   }
@@ -163,27 +163,25 @@ export async function inspectParcel(session: Session, contents: Contents, identi
   const { parcelId } = found
   const state = await loadParcel(session, parcelId)
   const { entries, distributionType } = await viewParcel(session, contents, parcelId)
-  return {
-    state,
-    identifiers: (await identifiersOf(session, [{ state }])).get(parcelId) ?? [],
-    entries,
-    distributionType,
-  }
+  const [listed] = await withRest(session, [{ state }])
+  return listed === undefined ? null : { ...listed, entries, distributionType }
 }
 
-async function identifiersOf(
-  session: Session,
-  parcels: readonly { readonly state: ParcelState }[],
-): Promise<ReadonlyMap<number, readonly InspectedIdentifier[]>> {
+/** Adds what a list shows of a parcel besides its state. */
+async function withRest(session: Session, parcels: readonly { readonly state: ParcelState }[]): Promise<readonly ListedParcel[]> {
   const ids = parcels.map(({ state }) => state.parcelId)
-  const rows = ids.length === 0 ? [] : await loadIdentifiersOf(session, ids)
+  if (ids.length === 0) return []
+  const [rows, orders] = await Promise.all([loadIdentifiersOf(session, ids), loadContexts(session, ids)])
   const byParcel = Map.groupBy(rows, (row) => row.parcel_id)
-  const decode = (row: (typeof rows)[number]) => ({
-    value: row.value,
-    isTrackingId: row.is_tracking_id === 1,
-    refusedAtMs: row.refused_at_ms,
-  })
-  return new Map([...byParcel].map(([parcelId, named]) => [parcelId, named.map(decode)]))
+  return parcels.map(({ state }) => ({
+    state,
+    identifiers: (byParcel.get(state.parcelId) ?? []).map((row) => ({
+      value: row.value,
+      isTrackingId: row.is_tracking_id === 1,
+      refusedAtMs: row.refused_at_ms,
+    })),
+    order: orders.get(state.parcelId) ?? NO_CONTEXT,
+  }))
 }
 
 /** Each reads at most `limit` rows of an index or of the table, and groups what it read by what filters compare. */

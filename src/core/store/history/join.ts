@@ -9,6 +9,7 @@ import { moveExpectedPushes } from '../polling/due-polls.ts'
 import { statement } from '../statement.ts'
 import { loadAnswersOf, moveAnswers } from './answers.ts'
 import type { Contents } from './contents.ts'
+import { loadContexts, moveContexts } from './order-contexts.ts'
 import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
 import { moveSightings, saveSighting } from './sightings.ts'
 
@@ -22,6 +23,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   const from = join.others.map(({ state }) => state.parcelId)
   const identifiers = Map.groupBy(await loadIdentifiersOf(session, from), (row) => row.parcel_id)
   const answers = await loadAnswersOf(session, [into, ...from])
+  const contexts = await loadContexts(session, [into, ...from])
 
   const stayed = await heldBy(contents, join.survivor)
   const [first] = join.others
@@ -35,6 +37,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
       answers: (answers.get(state.parcelId) ?? []).map(({ language, digest, askedAtMs }) => [language, digest, askedAtMs]),
       // Only the first audit record of a join lists the survivor's own sightings. The other records refer to it by its sequence.
       ...(other === first ? { stayed } : { after: first?.sequence }),
+      ...(other === first && contexts.size > 0 ? { orders: [...contexts.values()] } : {}),
     }
     appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })
   }
@@ -47,6 +50,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   await Promise.all(renumbered.map((one) => renumberEvents(session, one)))
   await moveAnswers(session, answers, into)
   await moveIdentifiers(session, from, into)
+  moveContexts(session, contexts, into)
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
   // Deliveries of removed endpoints move too, because an erasure and a retention pass find them by their parcel.

@@ -10,6 +10,7 @@ import {
   expectedByParcel,
   lastingOrder,
   onceOnlyForms,
+  orderContext,
   pace,
   renumberedEvents,
   schema,
@@ -30,6 +31,7 @@ export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0010-audit-lists': auditLists,
   '0012-renumbered-events': renumberedEvents,
   '0013-expected-by-parcel': expectedByParcel,
+  '0015-order-context': orderContext,
 }
 
 /** The name of the first step in versions before the first release. */

@@ -1,5 +1,12 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { erasedEvent, type FeedEntries, type FeedEntriesRequest, type FeedParcel, retiredEvent } from '../../domain/delivery/feed-entry.ts'
+import {
+  erasedEvent,
+  type FeedEntries,
+  type FeedEntriesRequest,
+  type FeedParcel,
+  retiredEvent,
+  updateEvent,
+} from '../../domain/delivery/feed-entry.ts'
 import { certainNeeds } from '../../domain/history/batch-needs.ts'
 import type { WriteSet } from '../../domain/history/change-set.ts'
 import type { MarkedTombstone } from '../../domain/history/erased.ts'
@@ -15,6 +22,7 @@ import type { Session, WriteEngine } from '../engine.ts'
 import { dropAnswers, saveAnswer } from '../history/answers.ts'
 import { type Contents, createContents, listUnused, markContents, removeContents, unmarkContents } from '../history/contents.ts'
 import { joinParcels } from '../history/join.ts'
+import { saveContext } from '../history/order-contexts.ts'
 import { loadParcelFacts } from '../history/parcel-view.ts'
 import { loadSightings, loadSightingsOf, saveSighting } from '../history/sightings.ts'
 import { countDuplicate, deleteInbox, findTwin, insertPush, lastInboxId, updateInboxState } from '../ingest/inbox.ts'
@@ -124,6 +132,14 @@ function openParts({ session }: WriteEngine): Parts {
 function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
   return {
     readFeedEntries: (request) => readFeedEntries(session, contents, request),
+    saveContexts(contexts) {
+      for (const context of contexts) {
+        const sequence = (memory.sequence ?? 0) + 1
+        memory.sequence = sequence
+        saveContext(session, { ...context, sequence })
+        appendFeed(session, updateEvent(sequence, context.parcelId))
+      }
+    },
     async queueComposed({ body, ...delivery }) {
       const sequence = (memory.sequence ?? 0) + 1
       memory.sequence = sequence
@@ -179,11 +195,11 @@ function erasingVerbs(
     async eraseParcels(parcelIds, _identifiers, drop) {
       const erased = await drop()
       if (parcelIds.length === 0) return erased
-      const { identifiers, contents } = erased
+      const { identifiers, contents, words = [] } = erased
       const texts = await known.read(session, await listUnused(session, contents))
       noteErased({
         identifiers,
-        texts: [...texts.values()].flatMap(({ json }) => [...wordsInBody(Buffer.from(json))]),
+        texts: [...words, ...[...texts.values()].flatMap(({ json }) => [...wordsInBody(Buffer.from(json))])],
       })
       removeContents(session, contents)
       known.forget()

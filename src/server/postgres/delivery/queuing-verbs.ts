@@ -1,18 +1,26 @@
 import { type Selectable, sql } from 'kysely'
-import type { FeedEntries, FeedEntriesRequest, FeedEntry, FeedParcel } from '../../../core/domain/delivery/feed-entry.ts'
+import {
+  type FeedEntries,
+  type FeedEntriesRequest,
+  type FeedEntry,
+  type FeedParcel,
+  updateEvent,
+} from '../../../core/domain/delivery/feed-entry.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../../core/domain/history/history.ts'
 import { presentParcel } from '../../../core/domain/history/pull-response.ts'
 import { feedEntriesOf, leaveOutSent, survivorOf } from '../../../core/store/delivery/feed.ts'
 import { loadAnswersOf } from '../../../core/store/history/answers.ts'
+import { contextRow } from '../../../core/store/history/order-contexts.ts'
 import { loadIdentifiersOf } from '../../../core/store/history/parcels.ts'
 import { loadOrders } from '../../../core/store/history/sightings.ts'
 import type { Tables } from '../../../core/store/schema.ts'
 import type { WriteTx } from '../../../core/store/write-store.ts'
 import type { TransactionEnd } from '../counter.ts'
-import { type BatchSource, readWhole } from '../history/apply-batch.ts'
+import { type BatchSource, enqueueFeed, readWhole } from '../history/apply-batch.ts'
 import type { TransactionContents } from '../history/postgres-contents.ts'
+import { real } from '../history/provisional.ts'
 import type { PostgresSession } from '../postgres.ts'
-import { rawStatement } from '../postgres-dialect.ts'
+import { type Columns, enqueueRows, rawStatement } from '../postgres-dialect.ts'
 import { metAnother } from '../postgres-failure.ts'
 import { enqueueComposed, enqueueDeliveries, lockQueues } from './queue-deliveries.ts'
 import type { TransactionEndpoints } from './transaction-endpoints.ts'
@@ -32,6 +40,16 @@ const showEnd = rawStatement<{ id: number }>()(
     where name = 'sequence' and exists (select 1 from endpoint where id = ${p.id}::bigint and queued_to is null)`,
 )
 
+const insertContexts = rawStatement<Columns<ReturnType<typeof contextRow>>>()(
+  (p) => sql`
+    insert into order_context (parcel_id, sequence, reference, labels, note)
+    select u.parcel_id, ${real(sql.ref('u.sequence'))}, u.reference, u.labels, u.note
+    from unnest(${p.parcelId}::bigint[], ${p.sequence}::bigint[], ${p.reference}::text[], ${p.labels}::text[], ${p.note}::text[])
+      as u (parcel_id, sequence, reference, labels, note)
+    on conflict (parcel_id) do update set
+      sequence = excluded.sequence, reference = excluded.reference, labels = excluded.labels, note = excluded.note`,
+)
+
 export interface QueuingParts {
   readonly session: PostgresSession
   readonly contents: TransactionContents
@@ -43,6 +61,16 @@ export interface QueuingParts {
 export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts) {
   return {
     readFeedEntries: (request) => readFeedInSets({ session, contents }, request),
+    saveContexts(changes) {
+      const contexts = changes.map((change) => ({ ...change, sequence: end.give() }))
+      end.whenNumbered(() => {
+        enqueueRows(session, insertContexts, contexts.map(contextRow))
+        enqueueFeed(
+          session,
+          contexts.map(({ sequence, parcelId }) => updateEvent(sequence, parcelId)),
+        )
+      })
+    },
     async queueComposed({ body, ...delivery }) {
       const sequence = end.give()
       lockQueues(session, delivery.endpointId, [delivery.parcelId])

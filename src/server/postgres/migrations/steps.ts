@@ -184,3 +184,9 @@ export const expectedByParcel = changes('create index expected_push_by_parcel on
 
 /** What is wrong at a replica and only it can know, as JSON: each replica writes it with the renewal of its lease. Null: an older version. */
 export const replicaConcerns = changes('alter table replica add column concerns text collate "C"')
+
+/** See the step for SQLite. */
+export const orderContext = changes(
+  `create table order_context (parcel_id bigint primary key, sequence bigint not null, reference text collate "C", labels text collate "C" not null, note text collate "C")`,
+  'create index order_context_by_reference on order_context (reference, parcel_id) where reference is not null',
+)

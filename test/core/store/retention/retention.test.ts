@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { NO_CONTEXT } from '../../../../src/core/domain/history/order-context.ts'
 import { KEPT_FOREVER } from '../../../../src/upkeep/retention/retention.rules.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
 import { DAY_MS, HOUR_MS, NOON } from '../../../support/runner/constants.ts'
@@ -147,6 +148,7 @@ describe.each(engines)('retention on $name', (engine) => {
     const { take } = await addEndpoint(writes, NOON)
     await report('70000001', { status: 'DeliverySucceeded' })
     await take()
+    await writes.saveOrder({ identifier: '70000001', context: { ...NO_CONTEXT, reference: 'ORDER-1' }, nowMs: NOON })
     const gone = await parcelIdOf('70000001')
     await passDays(5)
     await report('70000002')
@@ -158,7 +160,7 @@ describe.each(engines)('retention on $name', (engine) => {
     await passDays(1)
     expect(await reads.findParcel('70000001')).toBeNull()
     expect((await events()).at(-1)).toMatchObject({ kind: 'retired', parcelId: gone })
-    for (const table of ['identifier', 'sighting', 'answer', 'inbox', 'delivery', 'language_asked'])
+    for (const table of ['identifier', 'sighting', 'answer', 'inbox', 'delivery', 'language_asked', 'order_context'])
       expect([table, await storedNumber(path, `select count(*) from ${table} where parcel_id = ?`, gone)]).toEqual([table, 0])
     expect(await reads.findParcel('70000002')).not.toBeNull()
     await report('70000001')

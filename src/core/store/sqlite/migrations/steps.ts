@@ -100,3 +100,9 @@ export const renumberedEvents = changes('create index feed_renumbered on feed (e
 
 /** Adds an index by which a join, or a clock that is put back, finds the expected pushes of a parcel without reading those of all others. */
 export const expectedByParcel = changes('create index expected_push_by_parcel on expected_push (parcel_id)')
+
+/** What apps say of the orders of parcels, and the index by which a parcel is found by the number of its order. */
+export const orderContext = changes(
+  'create table order_context (parcel_id integer primary key, sequence integer not null, reference text, labels text not null, note text)',
+  'create index order_context_by_reference on order_context (reference, parcel_id) where reference is not null',
+)

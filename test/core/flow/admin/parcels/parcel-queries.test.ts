@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { NO_CONTEXT } from '../../../../../src/core/domain/history/order-context.ts'
 import { newParcel, type ParcelState } from '../../../../../src/core/domain/history/parcel-state.ts'
 import type { NextPoll } from '../../../../../src/core/domain/polling/cadence.ts'
 import { createParcelQueries } from '../../../../../src/core/flow/admin/parcels/parcel-queries.ts'
@@ -11,10 +12,10 @@ function queriesOf(change: Partial<ParcelState>, planned = REGULAR, carrier = CA
   const state = { ...newParcel(7, NOON), watchedAtMs: NOON, ...change }
   return createParcelQueries({
     reads: {
-      listParcels: async () => ({ parcels: [{ state, identifiers: [] }], next: null }),
+      listParcels: async () => ({ parcels: [{ state, identifiers: [], order: NO_CONTEXT }], next: null }),
       countParcels: async () => ({ count: 0, more: false }),
       listStatuses: async () => [],
-      inspectParcel: async () => ({ state, identifiers: [], entries: [], distributionType: '' }),
+      inspectParcel: async () => ({ state, identifiers: [], order: NO_CONTEXT, entries: [], distributionType: '' }),
     },
     write: { planPoll: async () => planned, erasedAtMs: async () => null },
     clock: { now: () => NOON },

@@ -1,0 +1,44 @@
+import type { Actor } from '../../core/domain/admin/operator-action.ts'
+import { AppError } from '../../core/domain/errors.ts'
+import { type OrderContext, parseOrderContext } from '../../core/domain/history/order-context.ts'
+import { readIdentifier } from '../../core/domain/identifiers.ts'
+import type { Relay, Writes } from '../../core/flow/relay.ts'
+
+export interface SavedOrder extends OrderContext {
+  readonly identifier: string
+  /** Whether the identifier had no parcel, and is watched from now on. */
+  readonly created: boolean
+  /** False: the same was said before, so the feed has no event. */
+  readonly changed: boolean
+}
+
+/** Lets apps and people say to which order a parcel belongs (DOMAIN 8). */
+export interface ManageOrders {
+  /** Replaces all of it. `body`: as it came. Throws `bad_request`, `bad_tracking_number` and `not_found` (an erased parcel). */
+  save(identifier: string, body: unknown, by: Actor): Promise<SavedOrder>
+}
+
+interface ManageOrdersPorts extends Pick<Relay, 'clock'>, Writes<'saveOrder' | 'erasedAtMs'> {
+  /** Called when the feed has an event more. */
+  readonly told: () => void
+}
+
+export function createManageOrders({ write, clock, told }: ManageOrdersPorts): ManageOrders {
+  return {
+    async save(text, body, by) {
+      const identifier = readIdentifier(text)
+      const context = parseOrderContext(body)
+      const nowMs = clock.now()
+      // The audit trail is kept for longer than the parcel, so it has none of the words.
+      const action = { atMs: nowMs, by, action: 'parcel.order_changed', target: { kind: 'parcel', id: identifier }, detail: {} } as const
+      const saved = await write.saveOrder({ identifier, context, nowMs, action })
+      if (saved === null) {
+        const erasedAtMs = await write.erasedAtMs({ identifier, nowMs })
+        const when = erasedAtMs === null ? '' : ` at ${new Date(erasedAtMs).toISOString()}`
+        throw new AppError('not_found', `The parcel that had this identifier was erased${when}, so nothing can be said of its order.`)
+      }
+      if (saved.changed) told()
+      return { identifier, ...context, created: saved.created, changed: saved.changed }
+    },
+  }
+}
