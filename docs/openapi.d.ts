@@ -402,7 +402,11 @@ export interface paths {
          * @description Its identifiers, its cadence, and its history with the provenance of every entry.
          */
         get: operations["getRelayParcelsIdentifier"];
-        put?: never;
+        /**
+         * Say to which order a parcel belongs
+         * @description Replaces the reference, the labels and the note; what is left out is removed. An identifier without a parcel is watched from now on, and polled soon. A change is an `update` in the feed, and no delivery.
+         */
+        put: operations["putRelayParcelsIdentifier"];
         post?: never;
         /**
          * Erase a parcel for good
@@ -2466,6 +2470,17 @@ export interface components {
             status: string | null;
             statusAt: string | null;
             entries: number;
+            /** @description What apps and operators say of its order. */
+            order: {
+                /** @description The number of its order, as an app has said it; null: nobody has. */
+                reference: string | null;
+                /** @description By name. */
+                labels: {
+                    [key: string]: string;
+                };
+                /** @description Only the relay shows it: no endpoint is sent it. */
+                note: string | null;
+            };
             /** @description Whether the parcel has as many entries as a parcel may have. */
             full: boolean;
             cadence: {
@@ -2522,6 +2537,17 @@ export interface components {
             status: string | null;
             statusAt: string | null;
             entries: number;
+            /** @description What apps and operators say of its order. */
+            order: {
+                /** @description The number of its order, as an app has said it; null: nobody has. */
+                reference: string | null;
+                /** @description By name. */
+                labels: {
+                    [key: string]: string;
+                };
+                /** @description Only the relay shows it: no endpoint is sent it. */
+                note: string | null;
+            };
             /** @description Whether the parcel has as many entries as a parcel may have. */
             full: boolean;
             cadence: {
@@ -2639,6 +2665,21 @@ export interface components {
             storage: "clean" | "pending";
             /** @description Why `storage` is `pending`; null: it is `clean`. */
             storageBecause: string | null;
+        };
+        SavedOrder: {
+            identifier: string;
+            /** @description The number of its order, as an app has said it; null: nobody has. */
+            reference: string | null;
+            /** @description By name. */
+            labels: {
+                [key: string]: string;
+            };
+            /** @description Only the relay shows it: no endpoint is sent it. */
+            note: string | null;
+            /** @description Whether the identifier had no parcel, and is watched from now on. */
+            created: boolean;
+            /** @description `false`: the same was said before, so the feed has no event. */
+            changed: boolean;
         };
         ListedPush: {
             id: string;
@@ -4910,6 +4951,72 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    putRelayParcelsIdentifier: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A tracking number or tracking id: 4 to 40 letters and digits, in upper or lower case.
+                 * @example AB123456789SE
+                 */
+                identifier: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reference": "ORDER-1207",
+                 *       "labels": {
+                 *         "shop": "north",
+                 *         "priority": "high"
+                 *       },
+                 *       "note": "A gift: no invoice in the parcel."
+                 *     }
+                 */
+                "application/json": {
+                    reference?: string | null;
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    note?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description What is said of the order of the parcel */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedOrder"];
+                };
+            };
+            /** @description The same of a parcel that is new, and watched */
+            201: {
+                headers: {
+                    /** @description The address of the new resource */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedOrder"];
+                };
+            };
+            400: components["responses"]["bad_request.bad_tracking_number"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            413: components["responses"]["body_too_large"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     deleteRelayParcelsIdentifier: {
         parameters: {
             query?: {
@@ -5465,7 +5572,7 @@ export interface operations {
                  * @description What was done.
                  * @example endpoint.changed
                  */
-                action?: "endpoint.added" | "endpoint.changed" | "endpoint.removed" | "endpoint.key_replaced" | "endpoint.retried" | "endpoint.tested" | "operator.tested" | "operator.enabled" | "deliveries.replayed" | "delivery.replayed" | "delivery.retried" | "delivery.skipped" | "push.reprocessed" | "push.dismissed" | "inbox.reprocessed" | "inbox.dismissed" | "parcel.watched" | "parcel.unwatched" | "parcel.refreshed" | "parcels.watched" | "parcels.erased" | "job.cancelled" | "store.move_started" | "store.rebuild_started" | "secrets.resealed" | "secrets.token_key_replaced" | "secrets.tombstones_given_up" | "store.backup_started" | "store.restored" | "config.reloaded" | "retention.ordered" | "retention.gave_up";
+                action?: "endpoint.added" | "endpoint.changed" | "endpoint.removed" | "endpoint.key_replaced" | "endpoint.retried" | "endpoint.tested" | "operator.tested" | "operator.enabled" | "deliveries.replayed" | "delivery.replayed" | "delivery.retried" | "delivery.skipped" | "push.reprocessed" | "push.dismissed" | "inbox.reprocessed" | "inbox.dismissed" | "parcel.watched" | "parcel.unwatched" | "parcel.refreshed" | "parcel.order_changed" | "parcels.watched" | "parcels.erased" | "job.cancelled" | "store.move_started" | "store.rebuild_started" | "secrets.resealed" | "secrets.token_key_replaced" | "secrets.tombstones_given_up" | "store.backup_started" | "store.restored" | "config.reloaded" | "retention.ordered" | "retention.gave_up";
                 /** @description What the order was about, such as `parcel:AB1001` (under any of its identifiers), `endpoint:3`, `delivery:12`, `push:5` or `job:2`. */
                 target?: string;
                 from?: string;
@@ -6683,4 +6790,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 963a72594270f63c3e2f35ea396017b6998756e628322067991909a7bd5304a4
+// Made of docs/openapi.json with the SHA-256 b84814a9e97905d781f0039de06ce7e9f4986b12be13d1225d34504b15efb2ed

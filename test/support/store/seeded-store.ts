@@ -54,6 +54,7 @@ export async function writeSeededStore(sqlitePath: string, engine?: Engine): Pro
   }
   // The pushes of these entries are still expected when the store is closed.
   await writes.record(Array.from({ length: BATCH_SIZE }, () => observations.next(nowMs)))
+  await writes.saveOrder({ identifier: trackingIdOf(4), context: { reference: 'ORDER-1', labels: { shop: 'north' }, note: null }, nowMs })
   await writes.unwatch({ identifier: trackingIdOf(3) })
   await writes.checkpointModel()
   await writes.close()

@@ -36,7 +36,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   language_asked: "insert into language_asked (parcel_id, language, sequence) values (0, '', 0)",
   operator_action: 'update operator_action set address = null',
   operator_event: "update operator_event set detail = detail || ' ' where id = (select min(id) from operator_event)",
-  order_context: "insert into order_context (parcel_id, sequence, labels) values (0, 0, '{}')",
+  order_context: 'update order_context set sequence = sequence + 1',
   parcel: 'update parcel set failures = failures + 1 where id = (select max(id) from parcel)',
   parcel_status: "insert into parcel_status (status) values ('')",
   quarantine_count: 'update quarantine_count set count = count + 1 where id = (select min(id) from quarantine_count)',
