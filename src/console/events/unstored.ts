@@ -14,7 +14,7 @@ export type Unwritten =
   | { readonly kind: 'backup'; readonly end: BackupEnd; readonly event: OperatorEvent | null }
   | { readonly kind: 'refused'; readonly save: Parameters<WriteSide['saveRefused']>[0] }
   | { readonly kind: 'tallies'; readonly flush: Parameters<WriteSide['addTallies']>[0] }
-  /** When the relay ran; it is not written to the store. The next run makes a `down` of it. */
+  /** When the relay ran; it is not written to the store. The next run that is up makes a `down` of it (`isUp`). */
   | { readonly kind: 'alive'; readonly atMs: number }
   | { readonly kind: 'down'; readonly down: Down }
 
@@ -50,6 +50,8 @@ export interface Unstored {
   add(list: () => readonly Unwritten[]): void
   /** When a trouble began that is not stored yet; null: there is none. */
   sinceMs(subject: string): number | null
+  /** The relay has started. Notes that it did not run since the last run was alive: a start that ends at the full disk changes nothing. Never rejects. */
+  isUp(): Promise<void>
   /** Forgets a trouble that is not stored yet. */
   drop(subject: string): void
   /** Tries again. Operators are told at once, by `post`, what still cannot be stored. Then saves to the file what is left. Never rejects. */
@@ -73,27 +75,21 @@ interface Waiting extends Kept {
 /** Begins with what the last run has left in the file. */
 export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts): Unstored {
   const lists: (() => readonly Unwritten[])[] = []
-  const saving = openSaving({ file, clock, log })
+  const [saving, startedMs] = [openSaving(file, log), clock.now()]
   let kept: readonly Waiting[] = saving.left.map((one) => ({ ...one, failures: 0 }))
   let numbers = 0
-  /** How many rounds in a row have ended because the store failed. */
-  let rounds = 0
+  let failedRounds = 0
   /** What is being stored, and what is being posted. Neither begins while the other is under way, or operators would be told twice. */
   let writing: string | null = null
   let posting: string | null = null
-  let last: Promise<void> = Promise.resolve()
-
-  function inTurn(work: () => Promise<void>): Promise<void> {
-    last = last.then(work).catch((err: unknown) => log.error({ err }, 'what the store could not take cannot be kept'))
-    return last
-  }
+  const inTurn = createTurns(log)
   const change = (id: string, to: Partial<Waiting> | null) => {
     kept = kept.flatMap((one) => (one.id !== id ? [one] : to === null ? [] : [{ ...one, ...to }]))
   }
 
   /** Writes what is kept in its order, until the store fails. Returns whether it did. */
   async function writeAll(): Promise<boolean> {
-    for (const { id, what, failures } of kept) {
+    for (const { id, what, failures } of kept.filter((one) => one.what.kind !== 'alive')) {
       if (id === posting) return false
       writing = id
       try {
@@ -147,6 +143,10 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
         await save()
       })
     },
+    async isUp() {
+      kept = kept.map((one) => ({ ...one, what: downAfter(one.what, startedMs) }))
+      await inTurn(async () => void (await writeAll()))
+    },
     add: (list) => void lists.push(list),
     sinceMs: (subject) => kept.flatMap(({ what }) => (isAbout(what, subject) ? [what.begun.nowMs] : []))[0] ?? null,
     drop(subject) {
@@ -154,13 +154,26 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
     },
     async retry(post) {
       await inTurn(async () => {
-        rounds = (await writeAll()) ? rounds + 1 : 0
+        failedRounds = (await writeAll()) ? failedRounds + 1 : 0
       })
-      if (post !== undefined && rounds >= ROUNDS_BEFORE_POST)
+      if (post !== undefined && failedRounds >= ROUNDS_BEFORE_POST)
         void postNext(post).catch((err: unknown) => log.debug({ err }, 'an event that cannot be stored cannot be posted either'))
       await inTurn(save)
     },
   }
+}
+
+/** Runs one work after the other. No call rejects. */
+function createTurns(log: Pick<Log, 'error'>): (work: () => Promise<void>) => Promise<void> {
+  let last: Promise<void> = Promise.resolve()
+  return (work) => {
+    last = last.then(work).catch((err: unknown) => log.error({ err }, 'what the store could not take cannot be kept'))
+    return last
+  }
+}
+
+function downAfter(what: Unwritten, startedMs: number): Unwritten {
+  return what.kind === 'alive' ? { kind: 'down', down: { lastSeenMs: what.atMs, startedMs } } : what
 }
 
 function keptOf({ what, id = '', isPosted = false }: Pick<Kept, 'what'> & Partial<Kept>): Kept {
@@ -203,12 +216,8 @@ async function writeTo(write: UnstoredPorts['write'], what: Unwritten, isPosted:
 }
 
 /** Reads what the last run has saved, and saves what is kept. */
-function openSaving({ file, clock, log }: Pick<UnstoredPorts, 'file' | 'clock'> & { readonly log: Pick<Log, 'debug'> }) {
-  const startedMs = clock.now()
-  const left = (file?.read() ?? []).map((one, at): Kept => {
-    const what: Unwritten = one.what.kind === 'alive' ? { kind: 'down', down: { lastSeenMs: one.what.atMs, startedMs } } : one.what
-    return eventOf(what) === null ? { ...one, what, id: `left_${at}` } : one
-  })
+function openSaving(file: UnstoredItems | null, log: Pick<Log, 'debug'>) {
+  const left = (file?.read() ?? []).map((one, at) => (eventOf(one.what) === null ? { ...one, id: `left_${at}` } : one))
   let saved = left.length === 0 ? '[]' : ''
   return {
     left,

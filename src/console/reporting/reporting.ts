@@ -258,23 +258,27 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, parts: TellingP
       () => work().catch((err: unknown) => log.debug({ err }, 'notifying operators or deleting old events failed; the relay tries again')),
       everyMs,
     )
-  const noteAlive = proofOfLife(limits.freeSpaceBytesMin, parts)
+  const proveLife = proofOfLife(limits.freeSpaceBytesMin, parts)
   const look = async () => {
+    // The end of a full disk tells when the relay did not run, so that is written first.
+    await proveLife()
     await watch()
-    noteAlive()
     await unstored.retry(parts.operator.post)
   }
   for (const repeated of [often(look, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
 }
 
 /** While the disk is full, saves every ten seconds that the relay runs, and at its stop until when, so that the next run knows how long it did not. */
-function proofOfLife(freeBytesMin: number, { disk, clock, unstored, closing }: TellingParts): () => void {
+function proofOfLife(freeBytesMin: number, { disk, clock, unstored, closing }: TellingParts): () => Promise<void> {
   let atMs: number | null = null
+  let isUp = false
   unstored.add(() => (atMs === null ? [] : [{ kind: 'alive', atMs }]))
   closing.add(() => {
     if (atMs !== null) atMs = clock.now()
   })
-  return () => {
+  return async () => {
+    if (!isUp) await unstored.isUp()
+    isUp = true
     const nowMs = clock.now()
     if (disk.state().freeBytes >= USABLE_AT * freeBytesMin) atMs = null
     else if (atMs === null || Math.abs(nowMs - atMs) >= SAVE_MS) atMs = nowMs

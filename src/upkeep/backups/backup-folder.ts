@@ -208,15 +208,17 @@ export function removeParts(directory: string, relayId: string): void {
 export interface Outliving {
   readonly relayId: string
   readonly keep: number
-  /** When the newest backup was made, epoch milliseconds. */
+  /** The backup just made. */
+  readonly name: string
+  /** When it was made, epoch milliseconds. */
   readonly madeAtMs: number
 }
 
 /** Keeps the newest `keep` scheduled backups of a store, and removes the older ones with their keys. Backups of other stores in the folder stay. */
-export function removeOutlived(directory: string, { relayId, keep, madeAtMs }: Outliving): void {
+export function removeOutlived(directory: string, { relayId, keep, name: made, madeAtMs }: Outliving): void {
   const scheduled = readdirSync(directory).flatMap((file) => (file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
   const own = scheduled.filter((name) => mayBeOf(name, relayId) && madeBy(fileOf(directory, name)) === relayId)
-  for (const name of outlived(own, keep, madeAtMs)) {
+  for (const name of outlived(own, keep, madeAtMs, made)) {
     rmSync(fileOf(directory, name), { force: true })
     rmSync(keyFileOf(directory, name), { force: true })
   }

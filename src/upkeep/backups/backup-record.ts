@@ -12,8 +12,8 @@ export interface BackupRecord {
   state(): BackupState
   failures(): number
   skipped(): number
-  /** Notes that a scheduled backup was not begun. `running`: the backup that is being made meanwhile; null: the store is being moved. */
-  skip(name: string, running: Attempt | null): void
+  /** Notes that a scheduled backup was not begun. `because`: the backup that is being made meanwhile, or why none is needed or possible. */
+  skip(name: string, because: Attempt | keyof typeof SKIPPED): void
   /** Saves the result of a backup. Never rejects. */
   end(backup: Attempt, made: MadeBackup | null, failure: string | null): Promise<void>
 }
@@ -22,6 +22,11 @@ export interface BackupRecordPorts extends Part<'clock', 'now'>, Part<'log', 'wa
   readonly folder: BackupFolder | null
   readonly unstored: Pick<Unstored, 'write'>
 }
+
+const SKIPPED = {
+  moving: 'the store is being moved',
+  made: 'the last one was made for the same time, because the clock was put back since',
+} as const
 
 /** Opens the record of how backups ended. */
 export async function openRecord({ write, folder, clock, unstored, log }: BackupRecordPorts): Promise<BackupRecord> {
@@ -32,11 +37,11 @@ export async function openRecord({ write, folder, clock, unstored, log }: Backup
     state: () => state,
     failures: () => failures,
     skipped: () => skipped,
-    skip(name, running) {
+    skip(name, because) {
       skipped += 1
-      const [fields, because] =
-        running === null ? [{}, 'the store is being moved'] : [{ running: running.name, job: running.jobId }, 'another is being made']
-      log.warn({ backup: name, ...fields }, `a scheduled backup was skipped: ${because}`)
+      const [fields, reason] =
+        typeof because === 'string' ? [{}, SKIPPED[because]] : [{ running: because.name, job: because.jobId }, 'another is being made']
+      log.warn({ backup: name, ...fields }, `a scheduled backup was skipped: ${reason}`)
     },
     async end({ name, jobId }, made, failure) {
       if (failure !== null) {

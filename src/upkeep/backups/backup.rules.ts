@@ -128,13 +128,28 @@ export function namedAhead(names: readonly string[], nowMs: number): readonly st
 }
 
 /**
- * Returns the names of all scheduled backups but the newest `keep` up to the time `nowMs`. Those with later names do not count, or a backup just
- * made would count as older, and be removed. `names`: the backups of one store.
+ * Returns the names of all scheduled backups but the newest `keep` up to the time `nowMs`. Those with later names do not count. `made`: the one
+ * just made, which is the newest whatever its name, because the clock may have changed while it was made. `names`: the backups of one store.
  */
-export function outlived(names: readonly string[], keep: number, nowMs: number): readonly string[] {
+export function outlived(names: readonly string[], keep: number, nowMs: number, made: string): readonly string[] {
   const ahead = new Set(namedAhead(names, nowMs))
-  const scheduled = names.filter((name) => isScheduled(name) && !ahead.has(name))
-  return scheduled.toSorted().slice(0, Math.max(0, scheduled.length - keep))
+  const older = names.filter((name) => isScheduled(name) && !ahead.has(name) && name !== made)
+  return older.toSorted().slice(0, Math.max(0, older.length - keep + (isScheduled(made) ? 1 : 0)))
+}
+
+/**
+ * Returns a name for the scheduled backup of a time: the clock may have been put back, so that others have the names of this time. Null: the last
+ * backup has it, so it was made for this time a moment ago. `known` empty: the folder could not be read, so that the backup will fail.
+ */
+export function freeScheduledName(
+  atMs: number,
+  relayId: string,
+  known: readonly Pick<BackupFile, 'name'>[],
+  last: string | undefined,
+): string | null {
+  const name = scheduledName(atMs, relayId)
+  if (!known.some((one) => one.name === name)) return name
+  return name === last ? null : freeScheduledName(atMs + 1000, relayId, known, undefined)
 }
 
 const stateSchema = z.object({

@@ -7,7 +7,15 @@ import { wrongInput } from '../../core/domain/read-input.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import type { Part, Reads, Writes } from '../../core/flow/relay.ts'
 import type { ErasureTrace } from '../erasure/erasure.rules.ts'
-import { type BackupFile, type BackupProgress, type BackupState, namedAhead, nameProblem, scheduledName } from './backup.rules.ts'
+import {
+  type BackupFile,
+  type BackupProgress,
+  type BackupState,
+  freeScheduledName,
+  namedAhead,
+  nameProblem,
+  scheduledName,
+} from './backup.rules.ts'
 import type { BackupFolder, BackupOrder, PlacedBackup } from './backup-ports.rows.ts'
 import { type BackupRecord, openRecord } from './backup-record.ts'
 import { ON_A_SERVER } from './backups.tx.ts'
@@ -62,7 +70,8 @@ export interface ManageBackups {
   start(body: unknown, by: Actor): Promise<Job>
   /**
    * Makes a scheduled backup. Resolves when the backup has been made or has failed. Never rejects. While another backup is being made, or
-   * the store is being moved, this one is skipped, which is no failure: a schedule may be shorter than a backup takes.
+   * the store is being moved, this one is skipped, which is no failure: a schedule may be shorter than a backup takes. So is one whose time has
+   * come again because the clock was put back by less than the time since the last backup.
    */
   scheduled(): Promise<void>
   /** Returns the progress of the backup with this job; null: the backup is not being made. */
@@ -162,13 +171,14 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       return (await launch(name, placeOf(), { by: by.name, action })).job
     },
     async scheduled() {
-      const name = scheduledName(clock.now(), relayId)
-      if (running !== null) return record.skip(name, running)
+      const [atMs, known] = [clock.now(), running === null ? await listAll() : null]
+      const name = freeScheduledName(atMs, relayId, known?.backups ?? [], record.state().last?.name)
+      if (name === null || running !== null) return record.skip(name ?? scheduledName(atMs, relayId), running ?? 'made')
       try {
         const { ended } = await launch(name, placeOf(), { by: SCHEDULE })
         await ended
       } catch (error) {
-        if (error instanceof AppError && error.message === MOVING) return record.skip(name, null)
+        if (error instanceof AppError && error.message === MOVING) return record.skip(name, 'moving')
         await record.end({ ...NEVER_BEGUN, name }, null, describeFailure(error))
       }
     },

@@ -210,17 +210,23 @@ test('a trouble that is dropped is not stored any more', async () => {
   expect(stored).toEqual([])
 })
 
-test('a run that was last seen at a full disk leaves to the next one when no relay ran, until the store can take it', async () => {
+test('when no relay ran at a full disk is left to the next run that is up, until the store can take it', async () => {
   const disk = fileOfItems()
   const first = open(disk)
   first.fail()
   first.unstored.add(() => [{ kind: 'alive', atMs: NOON - 4000 }])
   await first.round()
+  const vain = open({ file: disk.file, nowMs: NOON + 500 })
+  vain.fail()
+  await vain.round()
   const second = open({ file: disk.file, nowMs: NOON + 1000 })
   second.fail()
+  await second.unstored.isUp()
   second.unstored.add(() => [{ kind: 'alive', atMs: NOON + 2000 }])
   await second.round()
   const third = open({ file: disk.file, nowMs: NOON + 5000 })
+  await third.round()
+  await third.unstored.isUp()
   await third.round()
   expect(third.stored).toEqual([
     ['down', { lastSeenMs: NOON - 4000, startedMs: NOON + 1000 }],

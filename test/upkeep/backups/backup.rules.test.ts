@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import {
+  freeScheduledName,
   isScheduled,
   namedAhead,
   nameProblem,
@@ -9,6 +10,7 @@ import {
   refuseUnmounted,
   scheduledName,
 } from '../../../src/upkeep/backups/backup.rules.ts'
+import { NOON } from '../../support/runner/constants.ts'
 
 test.each(['a', 'before-upgrade', '2026.11.27_a', 'A'.repeat(80)])('%s is a valid name for a backup', (name) => {
   expect(nameProblem(name)).toBeNull()
@@ -47,8 +49,10 @@ test('the name of a scheduled backup is its time in UTC, to the second, and its 
 test('the newest scheduled backups are kept, and so is every ordered backup', () => {
   const days = ['03', '01', '02', '04'].map((day) => `scheduled-202611${day}T000000Z-abcdef01`)
   const nowMs = Date.UTC(2026, 10, 4)
-  expect(outlived(['ordered', ...days, 'scheduled-mine'], 2, nowMs)).toEqual([days[1], days[2]])
-  expect(outlived(days, 4, nowMs)).toEqual([])
+  expect(outlived(['ordered', ...days, 'scheduled-mine'], 2, nowMs, days[3] ?? '')).toEqual([days[1], days[2]])
+  expect(outlived(['ordered', ...days], 2, nowMs, 'ordered')).toEqual([days[1], days[2]])
+  expect(outlived(days, 4, nowMs, days[3] ?? '')).toEqual([])
+  expect(outlived(days, 1, nowMs, days[1] ?? ''), 'the clock went ahead while it was made').toEqual([days[2], days[0], days[3]])
 })
 
 test('a backup just made is kept, whatever is named for times to come, and these are found', () => {
@@ -57,7 +61,7 @@ test('a backup just made is kept, whatever is named for times to come, and these
   for (let day = 1; day <= 9; day++) {
     const nowMs = Date.UTC(2026, 10, day, 3)
     const made = scheduledName(nowMs, 'ab')
-    const gone = outlived([...names, made], 3, nowMs)
+    const gone = outlived([...names, made], 3, nowMs, made)
     names = [...names, made].filter((name) => !gone.includes(name))
     expect(names.slice(0, 5)).toEqual(ahead)
     expect(names.slice(5)).toEqual(
@@ -65,6 +69,21 @@ test('a backup just made is kept, whatever is named for times to come, and these
     )
     expect(namedAhead(names, nowMs)).toEqual(ahead)
   }
+})
+
+test('a clock put back to the time of other backups neither doubles the last one nor fails', () => {
+  const name = (second: number) => scheduledName(NOON + second * 1000, 'ab')
+  const free = (seconds: readonly number[], last?: number) =>
+    freeScheduledName(
+      NOON,
+      'ab',
+      seconds.map((one) => ({ name: name(one) })),
+      last === undefined ? undefined : name(last),
+    )
+  expect(free([])).toBe(name(0))
+  expect(free([0], 0)).toBeNull()
+  expect(free([0, 1], 3600)).toBe(name(2))
+  expect(free([0, 1], 1)).toBe(name(2))
 })
 
 test('a manifest or state in another form is ignored', () => {
