@@ -39,7 +39,7 @@ const SITUATION: Situation & Past = {
   carrier: {
     ...WELL.carrier,
     refusal: { atMs: NOON - 7_200_000, by: 'token_endpoint', retryMs: 60_000 },
-    lastFailure: { reason: 'rejected', status: 403, atMs: NOON },
+    lastFailure: { reason: 'rejected', status: 403, atMs: NOON - 7_200_000 },
   },
   held: [HELD],
   endpoints: [STATE],
