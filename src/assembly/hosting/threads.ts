@@ -8,22 +8,17 @@ import { createReportReceiver, type SentReport, withoutViews } from '../../core/
 import { createRingBuffer, type RingBuffer } from '../../core/runtime/threads/ring-buffer.ts'
 import { queueOnWriter, type RingVerbs } from '../../core/runtime/threads/ring-recorder.ts'
 import { type Hosted, hostOnThread } from '../../core/runtime/threads/thread.ts'
-import { type HostedReceiver, hostReceiver } from '../../core/wiring/hosting/hosted-receiver.ts'
+import { hostReceiver } from '../../core/wiring/hosting/hosted-receiver.ts'
 import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
 
 /** The threads of the relay beside the main thread. Each promise resolves when the thread has started. */
-export interface Threads {
-  readonly writer: Promise<HostedWriter>
-  readonly receiver: Promise<HostedReceiver>
-  /** Shows answer caches which parcels the writer has changed. */
-  readonly changes: ChangeTable
-}
+export type Threads = ReturnType<typeof startThreads>
 
 /** The ring has room for the pushes that arrive during a few commits. Further pushes wait. */
 const PUSHES_RING_BYTES = 4 * 1024 * 1024
 
 /** Starts the receiver's and the writer's thread with a channel between them, so that no push passes through the main thread. */
-export function startThreads(config: Config, sqlitePath: string): Threads {
+export function startThreads(config: Config, sqlitePath: string) {
   const ring = createRingBuffer(PUSHES_RING_BYTES)
   const changes = createChangeTable()
   const { port1, port2 } = new MessageChannel()
@@ -31,7 +26,12 @@ export function startThreads(config: Config, sqlitePath: string): Threads {
   const receiver = hostReceiver(config, { ring, port: port2 })
   // A thread may fail before anybody awaits its promise. That must not count as an unhandled rejection, which would end the process.
   for (const thread of [writer, receiver]) thread.catch(() => undefined)
-  return { writer, receiver, changes }
+  return {
+    writer,
+    receiver,
+    /** Shows answer caches which parcels the writer has changed. */
+    changes,
+  }
 }
 
 export interface WriterData {

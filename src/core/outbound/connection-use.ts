@@ -69,26 +69,19 @@ function isConnectionUser(handler: Dispatcher.DispatchHandler): handler is Conne
  * Decides whether a failed request may be repeated. A repeat is allowed if an earlier request had used the same connection, and the other side
  * closed the connection without a byte of an answer. Then the other side most likely never saw the request.
  */
-export interface ReuseCheck {
-  belongsTo(client: ConnectionUse): void
-  /** Must be called when the request starts. */
-  begin(): void
-  /** Returns the IP address at the other end of the request's connection. Undefined: the request has no connection. */
-  address(): string | undefined
-  /** False after a byte of an answer or a time-out: in both cases the other side may have seen the request. */
-  mayRepeat(error: unknown): boolean
-}
+export type ReuseCheck = ReturnType<typeof createReuseCheck>
 
-export function createReuseCheck(): ReuseCheck {
+export function createReuseCheck() {
   let use: ConnectionUse | null = null
   let socket: Socket | null = null
   let isReused = false
   let bytesBefore = 0
   let address: string | undefined
   return {
-    belongsTo(client) {
+    belongsTo(client: ConnectionUse) {
       use = client
     },
+    /** Must be called when the request starts. */
     begin() {
       if (use === null) return
       socket = use.socket
@@ -98,7 +91,9 @@ export function createReuseCheck(): ReuseCheck {
       address = socket?.remoteAddress
       use.requests += 1
     },
-    address: () => address,
-    mayRepeat: (error) => isReused && socket?.bytesRead === bytesBefore && isConnectionLost(error),
+    /** Returns the IP address at the other end of the request's connection. Undefined: the request has no connection. */
+    address: (): string | undefined => address,
+    /** False after a byte of an answer or a time-out: in both cases the other side may have seen the request. */
+    mayRepeat: (error: unknown) => isReused && socket?.bytesRead === bytesBefore && isConnectionLost(error),
   }
 }

@@ -7,28 +7,23 @@ export const startRealTimer: StartTimer = (delayMs, run) => {
 }
 
 /** A time limit for a whole call: connecting, headers, body and retries. */
-export interface Deadline {
-  readonly signal: AbortSignal
-  /** Starts the clock. Only the first call has an effect. */
-  start(): void
-  /** Aborts the call now, as if its time were over. */
-  abort(): void
-  /** Removes the timer and the listener. Call it when the call is over. */
-  end(): void
-}
+export type Deadline = ReturnType<typeof createDeadline>
 
-export function createDeadline(timeoutMs: number, startTimer: StartTimer, outer?: AbortSignal): Deadline {
+export function createDeadline(timeoutMs: number, startTimer: StartTimer, outer?: AbortSignal) {
   const controller = new AbortController()
+  /** Aborts the call now, as if its time were over. */
   const abort = (): void => controller.abort()
   let cancel: (() => void) | null = null
   if (outer?.aborted) abort()
   outer?.addEventListener('abort', abort)
   return {
     signal: controller.signal,
+    /** Starts the clock. Only the first call has an effect. */
     start() {
       cancel ??= startTimer(timeoutMs, abort)
     },
     abort,
+    /** Removes the timer and the listener. Call it when the call is over. */
     end() {
       cancel?.()
       outer?.removeEventListener('abort', abort)

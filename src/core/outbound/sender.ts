@@ -152,22 +152,12 @@ export interface DeadlineEntry {
   next: DeadlineEntry | null
 }
 
-interface DeadlineList {
-  add(end: () => void, nowMs: number): DeadlineEntry
-  /** Must be called once for each entry, even after its `end` was called. */
-  remove(one: DeadlineEntry): void
-  /** Returns the entries in the order in which they were added. */
-  all(): readonly DeadlineEntry[]
-  /** Sets a function that is called when the list becomes empty, or at once if it is empty. */
-  onEmpty(run: () => void): void
-}
-
 /**
  * Ends posts that take too long. All posts have the same time limit, so the oldest post is due first, and one timer is enough.
  *
  * The entries are a linked list. Thousands of posts may begin per second, and at this rate a set or a map keeps many removed entries in memory.
  */
-export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): DeadlineList {
+export function createDeadlineList(timeoutMs: number, startTimer: StartTimer) {
   let first: DeadlineEntry | null = null
   let last: DeadlineEntry | null = null
   let cancelTimer: (() => void) | null = null
@@ -185,7 +175,7 @@ export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): D
   }
 
   return {
-    add(end, nowMs) {
+    add(end: () => void, nowMs: number): DeadlineEntry {
       const one: DeadlineEntry = { end, untilMs: nowMs + timeoutMs, previous: last, next: null }
       if (last === null) first = one
       else last.next = one
@@ -193,7 +183,8 @@ export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): D
       if (cancelTimer === null) setTimer(one.untilMs, nowMs)
       return one
     },
-    remove(one) {
+    /** Must be called once for each entry, even after its `end` was called. */
+    remove(one: DeadlineEntry) {
       const { previous, next } = one
       if (previous === null) first = next
       else previous.next = next
@@ -207,12 +198,14 @@ export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): D
       cancelTimer = null
       whenEmpty()
     },
-    all() {
+    /** Returns the entries in the order in which they were added. */
+    all(): readonly DeadlineEntry[] {
       const all: DeadlineEntry[] = []
       for (let one = first; one !== null; one = one.next) all.push(one)
       return all
     },
-    onEmpty(run) {
+    /** Sets a function that is called when the list becomes empty, or at once if it is empty. */
+    onEmpty(run: () => void) {
       whenEmpty = run
       if (first === null) run()
     },

@@ -1,17 +1,10 @@
 /** The result of a pass. `busy`: begin another pass at once. `idle`: wait until the worker is woken. */
 export type PassResult = 'busy' | 'idle'
 
-export interface Worker {
-  /** Starts a pass. If one is running, another pass follows it. */
-  wake(): void
-  /** Resolves when no pass is running and none follows. */
-  rests(): Promise<void>
-  /** Starts no further pass. Resolves when the running pass has ended. */
-  stop(): Promise<void>
-}
+export type Worker = ReturnType<typeof startWorker>
 
 /** Creates a worker that runs passes when it is woken, until a pass returns `idle` or fails. */
-export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: unknown) => void): Worker {
+export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: unknown) => void) {
   let woken = false
   let stopped = false
   let running: Promise<void> | null = null
@@ -29,14 +22,17 @@ export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: 
   }
 
   return {
+    /** Starts a pass. If one is running, another pass follows it. */
     wake() {
       woken = true
       // The pass may wake its own worker, so start it in the next microtask, when `running` is set.
       if (!stopped) running ??= Promise.resolve().then(run)
     },
+    /** Resolves when no pass is running and none follows. */
     async rests() {
       await running
     },
+    /** Starts no further pass. Resolves when the running pass has ended. */
     async stop() {
       stopped = true
       await running

@@ -2,15 +2,9 @@
 type Part = 'working' | 'serving'
 
 /** Remembers how to close each part that was opened. */
-export interface Closing {
-  add(close: () => unknown, part?: Part): void
-  /** Closes the working parts, the last added first. The serving parts stay open. */
-  closeWorking(): Promise<void>
-  /** Closes all parts that are still open, one after the other, the last added first. */
-  closeAll(): Promise<void>
-}
+export type Closing = ReturnType<typeof createClosing>
 
-export function createClosing(): Closing {
+export function createClosing() {
   let steps: { readonly close: () => unknown; readonly part: Part }[] = []
   async function closeThose(isClosed: (part: Part) => boolean): Promise<void> {
     const closed = steps.filter(({ part }) => isClosed(part))
@@ -18,10 +12,12 @@ export function createClosing(): Closing {
     for (const { close } of closed.reverse()) await close()
   }
   return {
-    add(close, part = 'working') {
+    add(close: () => unknown, part: Part = 'working') {
       steps.push({ close, part })
     },
+    /** Closes the working parts, the last added first. The serving parts stay open. */
     closeWorking: () => closeThose((part) => part === 'working'),
+    /** Closes all parts that are still open, one after the other, the last added first. */
     closeAll: () => closeThose(() => true),
   }
 }

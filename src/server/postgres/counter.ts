@@ -114,42 +114,35 @@ async function numberIn(rows: Promise<readonly { readonly value: number }[]>): P
  * while it has the lock. Everything that needs the counter is collected here, and sent together with the commit. Until the commit, sequences
  * are provisional.
  */
-export interface TransactionEnd {
-  /** Returns the next sequence. It is provisional, so write rows with it in `whenNumbered`. */
-  give(): number
-  /** Returns a provisional number for the first sequence after this transaction. */
-  toCome(): number
-  /**
-   * Notes that this transaction changes endpoints. `known`: the version of the endpoints when it read them; null: it has not read them. If
-   * another transaction has changed endpoints since, this one begins again.
-   */
-  changeEndpoints(known: number | null): void
-  /** Makes the transaction begin again if another one has taken a number above `sequence`. */
-  nothingSince(sequence: number): void
-  /** Adds a write that is sent after the counter is locked, so that the server can replace provisional numbers. */
-  whenNumbered(write: () => void): void
-  /** Sends everything. The commit must follow at once. */
-  send(): void
-}
+export type TransactionEnd = ReturnType<typeof createTransactionEnd>
 
-export function createTransactionEnd(session: Session): TransactionEnd {
+export function createTransactionEnd(session: Session) {
   const writes: (() => void)[] = []
   let given = 0
   let change: { readonly known: number | null } | null = null
   let last: number | null = null
   return {
+    /** Returns the next sequence. It is provisional, so write rows with it in `whenNumbered`. */
     give() {
       given += 1
       return PROVISIONAL + given
     },
+    /** Returns a provisional number for the first sequence after this transaction. */
     toCome: () => PROVISIONAL + given + 1,
-    changeEndpoints(known) {
+    /**
+     * Notes that this transaction changes endpoints. `known`: the version of the endpoints when it read them; null: it has not read them. If
+     * another transaction has changed endpoints since, this one begins again.
+     */
+    changeEndpoints(known: number | null) {
       change ??= { known }
     },
-    nothingSince(sequence) {
+    /** Makes the transaction begin again if another one has taken a number above `sequence`. */
+    nothingSince(sequence: number) {
       last = sequence
     },
-    whenNumbered: (write) => void writes.push(write),
+    /** Adds a write that is sent after the counter is locked, so that the server can replace provisional numbers. */
+    whenNumbered: (write: () => void) => void writes.push(write),
+    /** Sends everything. The commit must follow at once. */
     send() {
       if (given === 0 && change === null && last === null && writes.length === 0) return
       advanceAtEnd(session, { count: given, changes: change === null ? 0 : 1, version: change?.known ?? null, last })

@@ -155,12 +155,7 @@ export function createPostgresWriteStore(
 const SERVER_KEEPS =
   'PostgreSQL keeps old versions of rows in its tables, its WAL, standbys and base backups. docs/operating.md says how to remove them.'
 
-interface OpenTransaction {
-  readonly tx: WriteTx
-  readonly end: TransactionEnd
-  committed(): void
-  rolledBack(): void
-}
+type OpenTransaction = ReturnType<typeof openTransaction>
 
 interface Parts extends WriteParts {
   readonly session: PostgresSession
@@ -179,7 +174,7 @@ interface Parts extends WriteParts {
   readonly eventValues: Set<string>
 }
 
-function openTransaction(session: PostgresSession, memory: Memory): OpenTransaction {
+function openTransaction(session: PostgresSession, memory: Memory) {
   const { kept } = memory
   const contents = createTransactionContents(session, kept.contents)
   const end = createTransactionEnd(session)

@@ -63,21 +63,17 @@ export function watchServer(address: string): ServerWatch {
 }
 
 /** The TCP sockets of a pool, also under TLS, and also those that are still connecting. */
-interface PoolSockets {
-  open(): Socket
-  /** Whether any socket has received something since the last call. */
-  haveHeard(): boolean
-  cut(): void
-}
+type PoolSockets = ReturnType<typeof createPoolSockets>
 
-function createPoolSockets(): PoolSockets {
+function createPoolSockets() {
   const heardBytes = new Map<Socket, number>()
   return {
-    open() {
+    open(): Socket {
       const socket = openServerSocket()
       heardBytes.set(socket, 0)
       return socket.once('close', () => heardBytes.delete(socket))
     },
+    /** Whether any socket has received something since the last call. */
     haveHeard() {
       let haveHeard = false
       for (const [socket, before] of heardBytes) {

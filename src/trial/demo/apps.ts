@@ -6,20 +6,13 @@ import type { Happening } from './picture.ts'
 import type { Shop } from './shop.ts'
 
 /** An app to which the relay pushes events. It relies only on its shared key and the documented headers. */
-export interface Subscriber {
-  readonly url: string
-  /** Returns the new events since the last call. */
-  takeNews(): readonly Happening[]
-  /** Returns the number of distinct events with a valid signature, and the number of pushes with a wrong one. */
-  counts(): { readonly events: number; readonly wrong: number }
-  stop(): Promise<void>
-}
+export type Subscriber = Awaited<ReturnType<typeof startSubscriber>>
 
 const BODY_BYTES_MAX = 1024 * 1024
 /** At most this many event ids are remembered, to bound the memory. */
 const REMEMBERED_MAX = 100_000
 
-export async function startSubscriber(host: string, port: number, sharedKey: string): Promise<Subscriber> {
+export async function startSubscriber(host: string, port: number, sharedKey: string) {
   const seen = new Set<string>()
   let news: Happening[] = []
   let wrong = 0
@@ -53,12 +46,14 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
 
   return {
     url: `http://${host}:${port}/events`,
-    takeNews() {
+    /** Returns the new events since the last call. */
+    takeNews(): readonly Happening[] {
       const taken = news
       news = []
       return taken
     },
-    counts: () => ({ events: seen.size, wrong }),
+    /** Returns the number of distinct events with a valid signature, and the number of pushes with a wrong one. */
+    counts: (): { readonly events: number; readonly wrong: number } => ({ events: seen.size, wrong }),
     async stop() {
       const closed = once(server, 'close')
       server.close()
@@ -80,12 +75,7 @@ function presentEvent(body: string): Pick<Happening, 'trackingNumber' | 'about'>
 }
 
 /** Apps whose webhooks are in trouble, and an app that pages the operator on call. They share a listener, and each has its own path. */
-export interface TroubledApps {
-  readonly onCallUrl: string
-  /** The webhooks of the apps in trouble, for an operator to add. */
-  readonly webhooks: readonly { readonly name: string; readonly url: string }[]
-  stop(): Promise<void>
-}
+export type TroubledApps = Awaited<ReturnType<typeof startTroubledApps>>
 
 interface Answer {
   readonly status: number
@@ -95,7 +85,7 @@ interface Answer {
 /** The busy app refuses every fourth event, but only at its first attempt. */
 const REFUSED_ONCE_EVERY = 4
 
-export async function startTroubledApps(host: string, port: number): Promise<TroubledApps> {
+export async function startTroubledApps(host: string, port: number) {
   const apps: Readonly<Record<string, (eventId: string) => Answer>> = {
     '/billing': () => ({ status: 503, body: 'billing-db-2: no space left on device' }),
     '/warehouse': busyApp(),
@@ -112,6 +102,7 @@ export async function startTroubledApps(host: string, port: number): Promise<Tro
   const url = `http://${host}:${port}`
   return {
     onCallUrl: `${url}/on-call`,
+    /** The webhooks of the apps in trouble, for an operator to add. */
     webhooks: ['billing', 'warehouse', 'old-shop'].map((name) => ({ name, url: `${url}/${name}` })),
     async stop() {
       const closed = once(server, 'close')

@@ -19,32 +19,28 @@ export interface ReplicaNews {
 }
 
 /** The demo's HTTP client of the relays. It watches parcels and reads their histories, as a shop does, and adds webhooks, as an operator does. */
-export interface Shop {
-  watch(trackingNumber: string): Promise<void>
-  addWebhook(name: string, url: string): Promise<void>
-  /** Returns each running relay's history of the parcel (the body of `/all`, in English); null: the relay has none, or failed to answer. */
-  histories(trackingNumber: string): Promise<readonly (string | null)[]>
-  news(): Promise<readonly ReplicaNews[]>
-}
+export type Shop = Awaited<ReturnType<typeof openShop>>
 
 type Asked = Pick<DemoReplica, 'name' | 'pid' | 'internalUrl' | 'isRunning'>
 
 const TIMEOUT_MS = 10_000
 const DURABLE = ['recorded', 'duplicate', 'quarantined', 'expired']
 
-export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
+export async function openShop(replicas: readonly Asked[]) {
   const clients = await Promise.all(replicas.map(openClient))
   const running = () => clients.filter((_, at) => replicas[at]?.isRunning() === true)
   const news = new Map<string, ReplicaNews>()
   let turn = 0
   return {
-    async watch(trackingNumber) {
+    async watch(trackingNumber: string) {
       const among = running()
       await among[turn++ % among.length]?.watch(trackingNumber)
     },
-    addWebhook: async (name, url) => await running()[0]?.addWebhook(name, url),
-    histories: async (trackingNumber) => await Promise.all(running().map((one) => one.history(trackingNumber))),
-    async news() {
+    addWebhook: async (name: string, url: string) => await running()[0]?.addWebhook(name, url),
+    /** Returns each running relay's history of the parcel (the body of `/all`, in English); null: the relay has none, or failed to answer. */
+    histories: async (trackingNumber: string): Promise<readonly (string | null)[]> =>
+      await Promise.all(running().map((one) => one.history(trackingNumber))),
+    async news(): Promise<readonly ReplicaNews[]> {
       for (const [at, { name, isRunning }] of replicas.entries()) {
         const before = news.get(name) ?? { pushes: { received: 0, duplicates: 0 }, roles: [] }
         // For a replica that has ended or does not answer, keep the counts of its last answer.

@@ -6,12 +6,7 @@ import { pick, randomFor } from './random.ts'
 import { type Language, languages } from './vocabulary.ts'
 import type { World } from './world.ts'
 
-export interface Tokens {
-  issue(): string
-  isGood(token: string): boolean
-  revoke(): void
-  issued(): number
-}
+export type Tokens = ReturnType<typeof createTokens>
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
@@ -22,7 +17,7 @@ function jwt(key: Buffer, issuedMs: number, lifetimeMs: number, id: number): str
 }
 
 /** Creates the issuer of tokens. A token is good if it was issued here and is younger than the lifetime, whatever its `exp` says. */
-export function createTokens(form: TokenForm, lifetimeMs: () => number, now: () => number): Tokens {
+export function createTokens(form: TokenForm, lifetimeMs: () => number, now: () => number) {
   const key = randomBytes(32)
   const issuedAtMs = new Map<string, number>()
   let issued = 0
@@ -33,7 +28,7 @@ export function createTokens(form: TokenForm, lifetimeMs: () => number, now: () 
       issuedAtMs.set(token, now())
       return token
     },
-    isGood: (token) => {
+    isGood: (token: string) => {
       const atMs = issuedAtMs.get(token)
       return atMs !== undefined && now() - atMs < lifetimeMs()
     },

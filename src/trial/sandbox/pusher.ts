@@ -39,15 +39,7 @@ export interface PusherOptions {
   readonly faults: () => Faults
 }
 
-export interface Pusher {
-  publish(event: PushEvent): void
-  /** Posts a body once to every receiver, signed with this key. Adds nothing to `records`, because the body is not an event of a parcel. */
-  post(body: string, sharedKey: string): Promise<readonly PushAttempt[]>
-  /** Sends the events that are still being collected for a shuffle. Resolves when no push is waiting. */
-  settle(): Promise<void>
-  records(): readonly PushRecord[]
-  stop(): Promise<void>
-}
+export type Pusher = ReturnType<typeof createPusher>
 
 const lanesPerUrl = 8
 const windowMsMax = 250
@@ -76,7 +68,7 @@ function recordOf(event: PushEvent, sequence: number, silent: boolean, faults: F
  * Creates a pusher. Events are first collected, and may be shuffled. Then each event is delayed. Then it joins a queue, the same queue for all
  * events of a parcel. So a receiver gets the pushes of a parcel one at a time, in the order in which they joined the queue.
  */
-export function createPusher(options: PusherOptions): Pusher {
+export function createPusher(options: PusherOptions) {
   const { urls, seed, faults } = options
   const records: Growing[] = []
   const lanes = new Map<string, Promise<void>>()
@@ -128,7 +120,7 @@ export function createPusher(options: PusherOptions): Pusher {
   }
 
   return {
-    publish: (event) => {
+    publish: (event: PushEvent) => {
       const now = faults()
       const record = recordOf(event, records.length + 1, now.silence || urls().length === 0, now, seed)
       records.push(record)
@@ -138,13 +130,15 @@ export function createPusher(options: PusherOptions): Pusher {
       // Too few events may come for a shuffle, so a timer releases them.
       else windowTimer ??= setTimeout(release, windowMsMax)
     },
-    post: (body, sharedKey) =>
+    /** Posts a body once to every receiver, signed with this key. Adds nothing to `records`, because the body is not an event of a parcel. */
+    post: (body: string, sharedKey: string): Promise<readonly PushAttempt[]> =>
       Promise.all(urls().map(async (url) => ({ url, ...(await poster.post(url, body, headersOf(body, sharedKey))) }))),
+    /** Sends the events that are still being collected for a shuffle. Resolves when no push is waiting. */
     settle: async () => {
       release()
       if (waiting > 0) await new Promise<void>((resolve) => (wakeSettled = [...wakeSettled, resolve]))
     },
-    records: () => records.map((record) => ({ ...record })),
+    records: (): readonly PushRecord[] => records.map((record) => ({ ...record })),
     stop: async () => {
       stopping.abort()
       clearTimeout(windowTimer)

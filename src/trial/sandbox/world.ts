@@ -116,17 +116,7 @@ export interface ParcelNow {
   readonly answers: Readonly<Record<Language, string>>
 }
 
-export interface World {
-  /** Takes a step, and returns the event to push. Null: the step causes no push. */
-  apply(step: Step): PushEvent | null
-  /** Adds a parcel while the sandbox runs. Throws a RangeError if another parcel has one of its identifiers. */
-  add(plan: ParcelPlan): void
-  /** Returns the tracking number of the parcel that the pull API finds by an identifier. Null: it finds none. */
-  find(identifier: string): string | null
-  all(trackingNumber: string, language: Language | null): string | null
-  latest(trackingNumber: string, language: Language | null): string | null
-  parcels(): readonly ParcelNow[]
-}
+export type World = ReturnType<typeof createWorld>
 
 interface ParcelState {
   readonly plan: ParcelPlan
@@ -163,7 +153,7 @@ function withGap(seed: number, fraction: number, { scan, texts }: PublishedEntry
   return { scan, texts: left }
 }
 
-export function createWorld(plans: readonly ParcelPlan[], seed: number, languageGaps: () => number): World {
+export function createWorld(plans: readonly ParcelPlan[], seed: number, languageGaps: () => number) {
   const states = new Map<string, ParcelState>()
   const numbers = new Map<string, string>()
 
@@ -172,6 +162,7 @@ export function createWorld(plans: readonly ParcelPlan[], seed: number, language
     states.set(trackingNumber, state)
     for (const identifier of [trackingNumber, ...(numberOnly ? [] : state.trackingIds)]) numbers.set(identifier, trackingNumber)
   }
+  /** Adds a parcel while the sandbox runs. Throws a RangeError if another parcel has one of its identifiers. */
   const add = (plan: ParcelPlan): void => {
     const taken = [plan.trackingNumber, ...plan.trackingIds].find((identifier) => numbers.has(identifier))
     if (taken !== undefined) throw new RangeError(`${taken} belongs to another parcel`)
@@ -184,7 +175,8 @@ export function createWorld(plans: readonly ParcelPlan[], seed: number, language
   const allOf = (state: ParcelState, language: Language | null): string => allAnswer(labelsOf(state), state.entries.map(spoken), language)
 
   return {
-    apply: (step) => {
+    /** Takes a step, and returns the event to push. Null: the step causes no push. */
+    apply: (step: Step): PushEvent | null => {
       const before = states.get(step.trackingNumber)
       if (before === undefined) throw new RangeError(`there is no parcel ${step.trackingNumber}`)
       const state = stepped(before, step)
@@ -195,16 +187,17 @@ export function createWorld(plans: readonly ParcelPlan[], seed: number, language
       return { trackingNumber: step.trackingNumber, scanId: step.scan.id, body }
     },
     add,
-    find: (identifier) => numbers.get(identifier) ?? null,
-    all: (trackingNumber, language) => {
+    /** Returns the tracking number of the parcel that the pull API finds by an identifier. Null: it finds none. */
+    find: (identifier: string): string | null => numbers.get(identifier) ?? null,
+    all: (trackingNumber: string, language: Language | null): string | null => {
       const state = states.get(trackingNumber)
       return state === undefined ? null : allOf(state, language)
     },
-    latest: (trackingNumber, language) => {
+    latest: (trackingNumber: string, language: Language | null): string | null => {
       const state = states.get(trackingNumber)
       return state === undefined ? null : latestAnswer(labelsOf(state), state.entries.map(spoken), language)
     },
-    parcels: () =>
+    parcels: (): readonly ParcelNow[] =>
       [...states.values()].map((state) => ({
         trackingNumber: state.plan.trackingNumber,
         trackingIds: state.trackingIds,

@@ -64,30 +64,7 @@ export interface BackupList extends BackupState {
  * Lets operators back up the store (CONTRACT, `backup` and `/relay/backups`). `list` and `start` throw `not_backed_up` if the store is on a
  * database server.
  */
-export interface ManageBackups {
-  list(): Promise<BackupList>
-  /** Starts a backup. `body`: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
-  start(body: unknown, by: Actor): Promise<Job>
-  /**
-   * Makes a scheduled backup. Resolves when the backup has been made or has failed. Never rejects. While another backup is being made, or
-   * the store is being moved, this one is skipped, which is no failure: a schedule may be shorter than a backup takes. So is one whose time has
-   * come again because the clock was put back by less than the time since the last backup.
-   */
-  scheduled(): Promise<void>
-  /** Returns the progress of the backup with this job; null: the backup is not being made. */
-  progressOf(jobId: number): BackupProgress | null
-  state(): BackupState
-  /**
-   * Lists the names of the backups that may hold erased parcels, with the one that is being made. `trace` null: all may. `unreadable`: why some may
-   * be missing. For a store on a database server the list is empty.
-   */
-  mayHold(trace: ErasureTrace | null): Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }>
-  /** Returns how many backups have failed since the relay started. */
-  failures(): number
-  /** Returns how many scheduled backups were skipped since the relay started. */
-  skipped(): number
-  stop(): Promise<void>
-}
+export type ManageBackups = Awaited<ReturnType<typeof openManageBackups>>
 
 interface Running {
   readonly name: string
@@ -108,7 +85,7 @@ const COMPARED_MS_MAX = 30_000
 const SCHEDULE = 'schedule'
 
 /** Ends the jobs of backups that were interrupted when the relay stopped or was killed. */
-export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
+export async function openManageBackups(ports: ManageBackupsPorts) {
   const { write, folder, settings, clock } = ports
   const record = await openRecord(ports)
   const list = createListing(ports, () => record.state())
@@ -156,8 +133,14 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
 
   return {
     list: listAll,
-    mayHold: (trace) => listHolding(ports, { list: listAll, underWay: running?.name ?? null, relayId }, trace),
-    async start(body, by) {
+    /**
+     * Lists the names of the backups that may hold erased parcels, with the one that is being made. `trace` null: all may. `unreadable`: why some may
+     * be missing. For a store on a database server the list is empty.
+     */
+    mayHold: (trace: ErasureTrace | null): Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }> =>
+      listHolding(ports, { list: listAll, underWay: running?.name ?? null, relayId }, trace),
+    /** Starts a backup. `body`: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
+    async start(body: unknown, by: Actor): Promise<Job> {
       const name = nameIn(body)
       const known = await list(placeOf()).catch((cause: unknown) => {
         throw cause instanceof AppError
@@ -170,6 +153,11 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       // `placeOf` checks again whether another backup has begun in the meantime.
       return (await launch(name, placeOf(), { by: by.name, action })).job
     },
+    /**
+     * Makes a scheduled backup. Resolves when the backup has been made or has failed. Never rejects. While another backup is being made, or
+     * the store is being moved, this one is skipped, which is no failure: a schedule may be shorter than a backup takes. So is one whose time has
+     * come again because the clock was put back by less than the time since the last backup.
+     */
     async scheduled() {
       const [atMs, known] = [clock.now(), running === null ? await listAll() : null]
       const name = freeScheduledName(atMs, relayId, known?.backups ?? [], record.state().last?.name)
@@ -182,9 +170,12 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
         await record.end({ ...NEVER_BEGUN, name }, null, describeFailure(error))
       }
     },
-    progressOf: (jobId) => (running?.jobId === jobId ? running.progress : null),
+    /** Returns the progress of the backup with this job; null: the backup is not being made. */
+    progressOf: (jobId: number): BackupProgress | null => (running?.jobId === jobId ? running.progress : null),
     state: record.state,
+    /** Returns how many backups have failed since the relay started. */
     failures: record.failures,
+    /** Returns how many scheduled backups were skipped since the relay started. */
     skipped: record.skipped,
     async stop() {
       if (running === null) return

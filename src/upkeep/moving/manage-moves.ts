@@ -35,18 +35,7 @@ export interface ManageMovesPorts extends Pick<Relay, 'clock'>, Part<'log', 'inf
 }
 
 /** Lets operators move the store (CONTRACT, `move-store`). */
-export interface ManageMoves {
-  /** Starts a move. `body` gives the new address: `{ "to": "postgres://..." }`. Throws `bad_request`, `not_movable` and `too_many_jobs`. */
-  start(body: unknown, by: Actor): Promise<Job>
-  /** Returns the progress of the move with this job; null: the move is not running. */
-  progressOf(jobId: number): MoveProgress | null
-  /** Called when another replica moves the store. Ends writing, waits for the move, and lets a new relay open the store that is then in use. */
-  awaitMove(): Promise<void>
-  /** Stops the opening of a new store. */
-  abortPending(): void
-  /** Abandons the running move. If the switch to the new store has begun, does nothing. */
-  stop(): Promise<void>
-}
+export type ManageMoves = ReturnType<typeof createManageMoves>
 
 interface Running {
   readonly job: Job
@@ -64,7 +53,7 @@ const TURNS_PER_LOOK = 4
 const RETRY_AFTER_MS = 5000
 const REST_MS = 1000
 
-export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
+export function createManageMoves(ports: ManageMovesPorts) {
   const { write, openMover, handOver, untilMoved, trouble, clock, log } = ports
   let running: Running | null = null
   let isOpening = false
@@ -96,7 +85,8 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
   }
 
   return {
-    async start(body, by) {
+    /** Starts a move. `body` gives the new address: `{ "to": "postgres://..." }`. Throws `bad_request`, `not_movable` and `too_many_jobs`. */
+    async start(body: unknown, by: Actor): Promise<Job> {
       const to = addressIn(body)
       if (handOver === null) throw new AppError('not_movable', 'This relay cannot move its store while it runs.')
       if (trouble() !== null)
@@ -109,13 +99,17 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
         isOpening = false
       }
     },
-    progressOf: (jobId) => (running?.job.jobId === jobId ? running.progress : null),
+    /** Returns the progress of the move with this job; null: the move is not running. */
+    progressOf: (jobId: number): MoveProgress | null => (running?.job.jobId === jobId ? running.progress : null),
+    /** Called when another replica moves the store. Ends writing, waits for the move, and lets a new relay open the store that is then in use. */
     async awaitMove() {
       if (handOver === null || running?.progress.step === 'switching') return
       log.info({}, 'another replica moves the store: this one writes no more until that is done')
       await handOver(untilMoved)
     },
+    /** Stops the opening of a new store. */
     abortPending: () => opening.abort(),
+    /** Abandons the running move. If the switch to the new store has begun, does nothing. */
     async stop() {
       opening.abort()
       if (running === null || running.progress.step === 'switching') return

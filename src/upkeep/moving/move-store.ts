@@ -29,17 +29,7 @@ export interface StoreMovePorts {
 }
 
 /** Copies a store while others write to it. */
-export interface StoreMove {
-  /** Works for a moment. At step `waiting` the switch may begin. Until the switch, call `advance` again and again, or changes pile up. */
-  advance(): Promise<MoveProgress>
-  /** Asks all others that use the store to stop writing. */
-  pause(): Promise<void>
-  /**
-   * Copies the rest while nobody can write, checks the copy, and marks the source as moved. If anything differs it rejects, and the source
-   * stays in use.
-   */
-  switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
-}
+export type StoreMove = ReturnType<typeof createStoreMove>
 
 interface Suspect {
   readonly table: CopiedTable
@@ -58,7 +48,7 @@ interface State extends StoreMovePorts {
   tail: number
 }
 
-export function createStoreMove(ports: StoreMovePorts): StoreMove {
+export function createStoreMove(ports: StoreMovePorts) {
   const state: State = {
     ...ports,
     suspects: new Map(),
@@ -77,9 +67,15 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
     }
   }
   return {
-    advance: async () => (state.isOutrun ? await state.source.alone(turn) : await turn()),
+    /** Works for a moment. At step `waiting` the switch may begin. Until the switch, call `advance` again and again, or changes pile up. */
+    advance: async (): Promise<MoveProgress> => (state.isOutrun ? await state.source.alone(turn) : await turn()),
+    /** Asks all others that use the store to stop writing. */
     pause: () => state.source.pause(),
-    async switchOver(job) {
+    /**
+     * Copies the rest while nobody can write, checks the copy, and marks the source as moved. If anything differs it rejects, and the source
+     * stays in use.
+     */
+    async switchOver(job: { readonly jobId: number; readonly nowMs: number }) {
       const { source, target, suspects, counted } = state
       await source.seal(async () => {
         for (const table of source.tables) while ((await copyChanges(state, table, CHANGES_MAX)) > 0);

@@ -339,24 +339,19 @@ function keepTombstones(path: string, { tombstones }: KeptTombstones, sealedKey:
 }
 
 /** Collects everything that an operator must still provide, so that one error names all of it. A restore is usually urgent. */
-interface Lacks {
-  note(lack: string): void
-  /** If something is lacking already, adds the message of an error. Otherwise throws the error as it is. */
-  noteError(error: unknown): void
-  isEmpty(): boolean
-  refusal(): Error
-}
+type Lacks = ReturnType<typeof createLacks>
 
-function createLacks(): Lacks {
+function createLacks() {
   const lacks: string[] = []
   return {
-    note: (lack) => void lacks.push(lack),
-    noteError(error) {
+    note: (lack: string) => void lacks.push(lack),
+    /** If something is lacking already, adds the message of an error. Otherwise throws the error as it is. */
+    noteError(error: unknown) {
       if (lacks.length === 0 || !(error instanceof Error)) throw error
       lacks.push(error.message)
     },
     isEmpty: () => lacks.length === 0,
-    refusal: () => new Error(`${lacks.join('\n')}${lacks.at(-1)?.includes(UNCHANGED) === true ? '' : ` ${UNCHANGED}`}`),
+    refusal: (): Error => new Error(`${lacks.join('\n')}${lacks.at(-1)?.includes(UNCHANGED) === true ? '' : ` ${UNCHANGED}`}`),
   }
 }
 

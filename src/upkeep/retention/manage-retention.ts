@@ -37,13 +37,7 @@ export interface RetentionView extends RetentionState {
   readonly retention: Retention
 }
 
-export interface ManageRetention {
-  view(): Promise<RetentionView>
-  /** Counts the rows that a pass would remove, up to a limit. */
-  wouldGo(): Promise<WouldGoByStage>
-  /** Starts a pass as a job, or continues the one that is under way. Throws `too_many_jobs`. */
-  start(by: Actor): Promise<Job>
-}
+export type ManageRetention = ReturnType<typeof createManageRetention>
 
 export interface ManageRetentionPorts extends Pick<Relay, 'clock'>, Reads<'session' | 'listEndpoints'>, Writes<'startJob'> {
   /** The setting as it is now. A reload of the config may change it. */
@@ -58,12 +52,14 @@ export interface ManageRetentionPorts extends Pick<Relay, 'clock'>, Reads<'sessi
 const LOOKED_AT_MAX = 5000
 const PAGE = 250
 
-export function createManageRetention(ports: ManageRetentionPorts): ManageRetention {
+export function createManageRetention(ports: ManageRetentionPorts) {
   const { reads, write, clock, retention, work } = ports
   return {
-    view: async () => ({ retention: retention(), ...(await loadRetention(reads.session)) }),
-    wouldGo: () => lookAtAll(ports, clock.now()),
-    async start(by) {
+    view: async (): Promise<RetentionView> => ({ retention: retention(), ...(await loadRetention(reads.session)) }),
+    /** Counts the rows that a pass would remove, up to a limit. */
+    wouldGo: (): Promise<WouldGoByStage> => lookAtAll(ports, clock.now()),
+    /** Starts a pass as a job, or continues the one that is under way. Throws `too_many_jobs`. */
+    async start(by: Actor): Promise<Job> {
       const nowMs = clock.now()
       const action = { atMs: nowMs, by, action: 'retention.ordered', target: null, detail: {} } as const
       const job = await write.startJob({ task: { kind: 'retention' }, by: by.name, nowMs, action })

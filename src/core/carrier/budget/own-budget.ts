@@ -63,22 +63,7 @@ export type SlotResult =
 /**
  * The budget of a process that calls the carrier alone (DOMAIN 6.4). The caller passes the time: `nowMs` is monotonic, `wallMs` epoch milliseconds.
  */
-export interface OwnBudget {
-  /** Takes a slot if one is free now. A taken slot must be released. */
-  takeSlot(nowMs: number, wallMs: number): SlotResult
-  release(): void
-  /** Allows no call before `untilMs`. A longer pause that was set earlier stays. */
-  pauseUntil(untilMs: number): void
-  pausedUntilMs(): number
-  /** The earliest time at which rate and pause allow a call, if `ahead` other calls go first. */
-  earliestMs(nowMs: number, ahead: number): number
-  inFlight(): number
-  callsToday(wallMs: number): number
-  /** Returns the calls to save: the calls that were made and, with `ahead`, some more that may be made today. */
-  toWriteDown(wallMs: number, ahead: boolean): readonly DayCalls[]
-  /** Notes that these days are saved, so that their calls may be made. */
-  writtenDown(days: readonly DayCalls[]): void
-}
+export type OwnBudget = ReturnType<typeof createOwnBudget>
 
 /** A burst may have as many calls as the rate allows in half a second. So no second has more calls than 1.5 times the rate. */
 function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions): BudgetLimits {
@@ -95,7 +80,7 @@ function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions
  *
  * A call is made only after the store counts it. So a killed process has never made more calls than the store counts.
  */
-export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
+export function createOwnBudget(options: OwnBudgetOptions) {
   const { callsPerDay, earlier = null } = options
   const limits = ownLimits(options)
   const { intervalUs, headStartUs } = limits
@@ -114,7 +99,8 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
   let names = 0
 
   return {
-    takeSlot(nowMs, wallMs) {
+    /** Takes a slot if one is free now. A taken slot must be released. */
+    takeSlot(nowMs: number, wallMs: number): SlotResult {
       row = turnDay(row, wallMs)
       const request = { caller: 'own', names: [`${names}`], apps: 1, schedule: 0, ended: [], pauseMs: 0, atMostMs: null }
       const { row: next, answer } = settleBudget(row, { nowMs, wallMs }, request, limits)
@@ -133,15 +119,18 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const [, ...others] = Object.entries(row.slots)
       row = { ...row, slots: Object.fromEntries(others) }
     },
-    pauseUntil(untilMs) {
+    /** Allows no call before `untilMs`. A longer pause that was set earlier stays. */
+    pauseUntil(untilMs: number) {
       row = { ...row, pausedUntilMs: Math.max(row.pausedUntilMs, untilMs) }
     },
     pausedUntilMs: () => row.pausedUntilMs,
-    earliestMs: (nowMs, ahead) =>
+    /** The earliest time at which rate and pause allow a call, if `ahead` other calls go first. */
+    earliestMs: (nowMs: number, ahead: number) =>
       Math.max(nowMs, row.pausedUntilMs, Math.max(nowMs, row.dueUs / 1000) + (ahead * intervalUs - headStartUs) / 1000),
     inFlight: () => Object.keys(row.slots).length,
-    callsToday: (wallMs) => callsToday(row, wallMs),
-    toWriteDown(wallMs, ahead) {
+    callsToday: (wallMs: number) => callsToday(row, wallMs),
+    /** Returns the calls to save: the calls that were made and, with `ahead`, some more that may be made today. */
+    toWriteDown(wallMs: number, ahead: boolean): readonly DayCalls[] {
       row = turnDay(row, wallMs)
       if (!ahead) return listDays(row.days)
       const today = dayOf(wallMs)
@@ -150,7 +139,8 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       // Calls that the store already counts may be made while this is saved. So no stored count may become lower.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
-    writtenDown(saved) {
+    /** Notes that these days are saved, so that their calls may be made. */
+    writtenDown(saved: readonly DayCalls[]) {
       written = daysOf(saved)
     },
   }

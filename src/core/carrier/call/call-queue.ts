@@ -26,11 +26,7 @@ export interface TakeRequest {
   readonly signal: AbortSignal
 }
 
-export interface CallQueue {
-  take(request: TakeRequest): Promise<Permit | Refusal>
-  pause(waitMs: number): void
-  waiting(): number
-}
+export type CallQueue = ReturnType<typeof createCallQueue>
 
 export interface Waiting {
   readonly apps: number
@@ -62,7 +58,7 @@ interface Waiter {
 }
 
 /** Creates the queue. Calls for apps go before scheduled polls. Within a priority, calls go in the order of arrival. */
-export function createCallQueue(options: CallQueueOptions): CallQueue {
+export function createCallQueue(options: CallQueueOptions) {
   const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
   const rooms = { app: new Set<Waiter>(), schedule: new Set<Waiter>() }
   let cancelTimer: (() => void) | null = null
@@ -135,7 +131,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
 
   return {
     take,
-    pause(waitMs) {
+    pause(waitMs: number) {
       budget.pauseUntil(clock.monotonic() + waitMs)
       admit()
     },

@@ -30,22 +30,7 @@ export interface Question {
 type Asked = Pick<Question, 'identifier' | 'ofNobody'>
 
 /** The circuit breaker for calls to the carrier. */
-export interface CarrierBreaker {
-  /** Runs `ask` unless the breaker is open. If `ask` returns null, the call was withdrawn, and counts neither as a failure nor as an answer. */
-  guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
-  /** Counts a question of an operator's, which is asked even while calls pause. It may be about the same parcel each time. */
-  checked(question: Omit<Question, 'priority'>, outcome: StatusOutcome): void
-  /** Whether an outcome says something about the carrier: it is a failure, or `isAnswer`. */
-  isTelling(outcome: StatusOutcome, ofNobody: boolean): boolean
-  /**
-   * Goes on with an outage that the store knows, from an earlier run or another replica; null: the store knows of none any more. Each outage is
-   * taken up once, so that an answer ends it here even before it has ended in the store. False: this is known.
-   */
-  resume(outage: CarrierOutage | null): boolean
-  /** Checks whether the carrier answers at all, if that is in doubt. Call it every second or so. Never rejects. */
-  lookAgain(): Promise<void>
-  state(): CarrierState['breaker']
-}
+export type CarrierBreaker = ReturnType<typeof createCarrierBreaker>
 
 export interface CarrierBreakerPorts extends Pick<Relay, 'clock' | 'log'> {
   /** Returns identifiers about which the carrier gave an answer when they were last asked about; empty: there are none. */
@@ -58,7 +43,7 @@ export interface CarrierBreakerPorts extends Pick<Relay, 'clock' | 'log'> {
 }
 
 /** Protects a failing carrier from more calls (see `core/domain/polling/breaker`), and logs when this begins and ends. */
-export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker {
+export function createCarrierBreaker(ports: CarrierBreakerPorts) {
   const { clock, log, answeredBefore, isErased, random = Math.random } = ports
   let breaker = closedBreaker
   /** When the first of the calls without an answer ended, by the wall clock; null: there was none. All who ask are told the same. */
@@ -80,6 +65,7 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
     }
     if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
   }
+  /** Whether an outcome says something about the carrier: it is a failure, or `isAnswer`. */
   const isTelling = (outcome: StatusOutcome, ofNobody: boolean): boolean => tells(breaker, outcome, ofNobody, clock.monotonic())
   const after = (outcome: StatusOutcome | null, asked: Asked, as: CallFailure['as']): Breaker =>
     afterOutcome(breaker, outcome, asked, { as, nowMs: clock.monotonic(), random })
@@ -113,7 +99,8 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
   }
 
   return {
-    async guard(question, ask) {
+    /** Runs `ask` unless the breaker is open. If `ask` returns null, the call was withdrawn, and counts neither as a failure nor as an answer. */
+    async guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null> {
       const { priority, identifier } = question
       const admission = admit(breaker, priority, identifier, clock.monotonic())
       if (admission.kind === 'rest') {
@@ -129,9 +116,14 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
         count(question, outcome, as)
       }
     },
-    checked: (question, outcome) => count(question, outcome, 'call'),
+    /** Counts a question of an operator's, which is asked even while calls pause. It may be about the same parcel each time. */
+    checked: (question: Omit<Question, 'priority'>, outcome: StatusOutcome) => count(question, outcome, 'call'),
     isTelling,
-    resume(outage) {
+    /**
+     * Goes on with an outage that the store knows, from an earlier run or another replica; null: the store knows of none any more. Each outage is
+     * taken up once, so that an answer ends it here even before it has ended in the store. False: this is known.
+     */
+    resume(outage: CarrierOutage | null) {
       const fromMs = outage?.sinceMs ?? null
       if (fromMs === resumedFromMs) return false
       resumedFromMs = fromMs
@@ -139,10 +131,11 @@ export function createCarrierBreaker(ports: CarrierBreakerPorts): CarrierBreaker
       sinceMs = fromMs
       return true
     },
+    /** Checks whether the carrier answers at all, if that is in doubt. Call it every second or so. Never rejects. */
     async lookAgain() {
       if (isCheckDue(breaker, clock.monotonic())) await check(true)
     },
-    state: () => presentBreaker(breaker, sinceMs, clock),
+    state: (): CarrierState['breaker'] => presentBreaker(breaker, sinceMs, clock),
   }
 }
 

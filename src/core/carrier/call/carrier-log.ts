@@ -4,19 +4,7 @@ import { knownReason, tlsFaultOf } from '../../domain/system-reason.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
-export interface CarrierLog {
-  /** Returns the outcome without the details that only the log needs. */
-  record(outcome: StatusOutcome): CarrierAnswer
-  /** Notes that a login outside of a poll has failed. */
-  loginFailed(failure: Omit<Failure, 'kind'>): void
-  /** Notes that a login outside of a poll has worked. If the last failure was such a login, the outage is over. */
-  loggedIn(): void
-  /** Goes on with an outage that the store knows, from an earlier run or another replica; null: it knows of none any more. */
-  resume(outage: CarrierOutage | null): void
-  /** Logs how many calls have failed since the last line about an outage, if that line is a minute old. Call it every few seconds. */
-  flush(): void
-  latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
-}
+export type CarrierLog = ReturnType<typeof createCarrierLog>
 
 type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'unusable_answers'
 
@@ -73,7 +61,7 @@ interface FailureFields extends Pick<Failure, 'reason' | 'detail'> {
 }
 
 /** Writes a line when an outage begins, then a line a minute with the number of failures, and a line when the outage ends. */
-export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
+export function createCarrierLog(clock: Clock, log: Log) {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
   /** The last failure of a login outside of a poll. If `lastFailure` is still this one, the next login that works clears it. */
@@ -116,7 +104,8 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   }
 
   return {
-    record(outcome) {
+    /** Returns the outcome without the details that only the log needs. */
+    record(outcome: StatusOutcome): CarrierAnswer {
       if (outcome.kind === 'unavailable') {
         const { reason, retryAfterMs } = outcome
         logTrouble(outcome)
@@ -126,17 +115,20 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       lastAnswerAtMs = clock.now()
       return outcome
     },
-    loginFailed(failure) {
+    /** Notes that a login outside of a poll has failed. */
+    loginFailed(failure: Omit<Failure, 'kind'>) {
       const before = lastFailure
       logTrouble({ kind: 'unavailable', ...failure })
       if (lastFailure !== before) loginFailure = lastFailure
     },
+    /** Notes that a login outside of a poll has worked. If the last failure was such a login, the outage is over. */
     loggedIn() {
       if (loginFailure === null || lastFailure !== loginFailure) return
       lastFailure = null
       endOutage()
     },
-    resume(known) {
+    /** Goes on with an outage that the store knows, from an earlier run or another replica; null: it knows of none any more. */
+    resume(known: CarrierOutage | null) {
       if (known === null) {
         if (lastFailure === toldFailure) lastFailure = null
         endOutage()
@@ -147,6 +139,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       outage = outageSince(known.sinceMs, null, clock)
       log.warn({ since: outage.since }, 'the carrier has answered no question since then: one question at a time is tried')
     },
+    /** Logs how many calls have failed since the last line about an outage, if that line is a minute old. Call it every few seconds. */
     flush() {
       if (uncounted === null || clock.monotonic() - lastLineAtMs < LINES_EVERY_MS) return
       const { count, trouble, fields } = uncounted
@@ -155,7 +148,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       uncounted = null
       lastLineAtMs = clock.monotonic()
     },
-    latest: () => ({ lastAnswerAtMs, lastFailure }),
+    latest: (): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'> => ({ lastAnswerAtMs, lastFailure }),
   }
 }
 

@@ -8,35 +8,7 @@ import { remainingWaitMs } from '../budget/own-budget.ts'
 import type { NoToken, TokenRequestOptions } from './token-request.ts'
 
 /** Knows whether the carrier has refused the credentials, and decides whether a token may be requested now (DOMAIN 6.4). */
-export interface Credentials {
-  /** Returns why no token may be requested now; null: a token may be requested. After a refusal, a new password may be tried at once. */
-  closed(): NoToken | null
-  /** Notes that this password is being sent to the token endpoint. If it differs from the refused password, the refusal no longer counts. */
-  present(password: string): void
-  /** Notes that the token endpoint has refused the credentials. */
-  notTaken(detail: string): NoToken
-  /** Notes that the status API has refused a token that came from the credentials. */
-  tokenRefused(detail: string): NoToken
-  /** Notes that no token could be obtained, although the credentials were not refused. */
-  troubled(failure: NoToken): NoToken
-  /** Notes that the token endpoint has given a token for the credentials. */
-  obtained(): void
-  /** Notes that another replica has obtained a token with the credentials, and takes over that replica's state. */
-  brought(state: TokenState): void
-  /** Notes that the status API has accepted the token. Returns whether attempts were limited until now. */
-  proved(): boolean
-  state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether a refusal limits attempts. The limit ends when the status API accepts a token or the password changes. */
-  isRationed(): boolean
-  /** The refusal to save for the next run; null: attempts are not limited. */
-  refusal(): CredentialRefusal | null
-  /** The end of a pause that the token endpoint asked for, monotonic milliseconds. */
-  pausedUntilMs(): number
-  /** Takes over the state that the replicas share. */
-  adopt(state: TokenState): void
-  /** The state to share with the other replicas. */
-  known(): TokenState
-}
+export type Credentials = ReturnType<typeof openCredentials>
 
 export interface CredentialOptions extends Pick<TokenRequestOptions, 'authUrl' | 'username' | 'clock'>, Pick<Relay, 'log'> {
   /** Read at every token request, so that a new password needs no restart. */
@@ -52,7 +24,7 @@ export interface EarlierTokens {
 }
 
 // oxlint-disable-next-line max-lines-per-function -- its methods share one state of the credentials
-export function openCredentials(options: CredentialOptions): Credentials {
+export function openCredentials(options: CredentialOptions) {
   const { clock, log, username } = options
   const standing = createCredentialStanding(options.earlier?.refusal ?? null)
   let pausedUntilMs = clock.monotonic() + (options.earlier?.pausedForMs ?? 0)
@@ -73,6 +45,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
     log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
     return { kind: 'none', reason: 'credentials', retryAfterMs, detail, conclusive: true }
   }
+  /** Takes over the state that the replicas share. */
   const adopt = (shared: TokenState): void => {
     const isRefused = shared.refusedForMs !== null
     gate = gateOf(shared, clock.monotonic())
@@ -83,7 +56,8 @@ export function openCredentials(options: CredentialOptions): Credentials {
   }
 
   return {
-    closed() {
+    /** Returns why no token may be requested now; null: a token may be requested. After a refusal, a new password may be tried at once. */
+    closed(): NoToken | null {
       const nowMs = clock.monotonic()
       const by = gate.closedBy(nowMs)
       if (by === null) return null
@@ -98,31 +72,38 @@ export function openCredentials(options: CredentialOptions): Credentials {
       presented = password ?? presented
       return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
     },
-    present(password) {
+    /** Notes that this password is being sent to the token endpoint. If it differs from the refused password, the refusal no longer counts. */
+    present(password: string) {
       if (standing.isRationed() && !isRefusedOne(password)) begin()
       presented = password
     },
-    notTaken(detail) {
+    /** Notes that the token endpoint has refused the credentials. */
+    notTaken(detail: string): NoToken {
       gate.tried()
       return refused(detail, 'token_endpoint')
     },
-    tokenRefused: (detail) => refused(detail, 'status_api'),
-    troubled(failure) {
+    /** Notes that the status API has refused a token that came from the credentials. */
+    tokenRefused: (detail: string): NoToken => refused(detail, 'status_api'),
+    /** Notes that no token could be obtained, although the credentials were not refused. */
+    troubled(failure: NoToken): NoToken {
       const nowMs = clock.monotonic()
       gate.troubled(nowMs, failure.retryAfterMs ?? null)
       pausedUntilMs = nowMs + (failure.retryAfterMs ?? 0)
       trouble.report(failure)
       return { ...trouble.last(), retryAfterMs: clampRetryAfterMs(gate.waitMs(nowMs)) }
     },
+    /** Notes that the token endpoint has given a token for the credentials. */
     obtained() {
       gate.tried()
       standing.obtained()
       trouble.end()
     },
-    brought(shared) {
+    /** Notes that another replica has obtained a token with the credentials, and takes over that replica's state. */
+    brought(shared: TokenState) {
       if (standing.isRationed() && shared.refusedForMs === null) adopt(shared)
       standing.brought()
     },
+    /** Notes that the status API has accepted the token. Returns whether attempts were limited until now. */
     proved() {
       const [wasRationed, before] = [standing.isRationed(), standing.state()]
       if (!standing.proved()) return false
@@ -130,12 +111,16 @@ export function openCredentials(options: CredentialOptions): Credentials {
       gate.reset()
       return wasRationed
     },
-    state: () => presentStanding(standing, gate.waitMs(clock.monotonic())),
+    state: (): Pick<CarrierState, 'credentials' | 'refusal'> => presentStanding(standing, gate.waitMs(clock.monotonic())),
+    /** Whether a refusal limits attempts. The limit ends when the status API accepts a token or the password changes. */
     isRationed: standing.isRationed,
+    /** The end of a pause that the token endpoint asked for, monotonic milliseconds. */
     pausedUntilMs: () => pausedUntilMs,
-    refusal: () => (standing.isRationed() ? refusalOf(gate, standing.last(), clock) : null),
+    /** The refusal to save for the next run; null: attempts are not limited. */
+    refusal: (): CredentialRefusal | null => (standing.isRationed() ? refusalOf(gate, standing.last(), clock) : null),
     adopt,
-    known: () =>
+    /** The state to share with the other replicas. */
+    known: (): TokenState =>
       stateOf(gate, { refused: standing.isRationed() ? standing.last() : null, trouble: trouble.last().reason }, clock.monotonic()),
   }
 }
@@ -249,22 +234,7 @@ const TROUBLE_WAIT_MAX_MS = MINUTE
 type GateClosure = 'credentials' | 'trouble'
 
 /** Decides when the credentials may be tried again. All times are monotonic milliseconds. */
-interface CredentialGate {
-  /** Returns how many milliseconds remain until the next attempt may be made; 0: it may be made now. */
-  waitMs(nowMs: number): number
-  /** Counts an attempt that the token endpoint has accepted or refused. An attempt that ended in trouble is not counted here. */
-  tried(): void
-  /** Notes that the token endpoint or the status API has refused the last attempt. Closes the gate. */
-  refused(nowMs: number): void
-  /** Notes that the token endpoint was not reached or gave no usable answer. Closes the gate. `waitMs`: its `Retry-After`; null: none. */
-  troubled(nowMs: number, waitMs: number | null): void
-  /** Forgets earlier attempts, because a token worked or the credentials have changed. */
-  reset(): void
-  closedBy(nowMs: number): GateClosure | null
-  tries(): number
-  /** How many attempts in a row ended in trouble. */
-  troubles(): number
-}
+type CredentialGate = ReturnType<typeof createCredentialGate>
 
 /** The attempts of an earlier run, or of another replica. */
 interface EarlierTries {
@@ -280,29 +250,35 @@ interface EarlierTries {
  * Creates the gate. The wait depends on the number of attempts since a token last worked. It does not matter whether the token endpoint refused the
  * password or the status API refused the token.
  */
-function createCredentialGate(earlier: EarlierTries | null = null): CredentialGate {
+function createCredentialGate(earlier: EarlierTries | null = null) {
   let tries = earlier?.tries ?? 0
   let troubles = earlier?.troubles ?? 0
   let opensAtMs = earlier?.opensAtMs ?? Number.NEGATIVE_INFINITY
   let closing: GateClosure = earlier === null ? 'trouble' : (earlier.closing ?? 'credentials')
   return {
     tries: () => tries,
+    /** How many attempts in a row ended in trouble. */
     troubles: () => troubles,
-    waitMs: (nowMs) => Math.max(0, opensAtMs - nowMs),
-    closedBy: (nowMs) => (opensAtMs > nowMs ? closing : null),
+    /** Returns how many milliseconds remain until the next attempt may be made; 0: it may be made now. */
+    waitMs: (nowMs: number) => Math.max(0, opensAtMs - nowMs),
+    closedBy: (nowMs: number): GateClosure | null => (opensAtMs > nowMs ? closing : null),
+    /** Counts an attempt that the token endpoint has accepted or refused. An attempt that ended in trouble is not counted here. */
     tried() {
       tries += 1
       troubles = 0
     },
-    refused(nowMs) {
+    /** Notes that the token endpoint or the status API has refused the last attempt. Closes the gate. */
+    refused(nowMs: number) {
       closing = 'credentials'
       opensAtMs = nowMs + (REFUSED_WAITS_MS[Math.max(0, tries - 1)] ?? REFUSED_WAIT_MAX_MS)
     },
-    troubled(nowMs, waitMs) {
+    /** Notes that the token endpoint was not reached or gave no usable answer. Closes the gate. `waitMs`: its `Retry-After`; null: none. */
+    troubled(nowMs: number, waitMs: number | null) {
       closing = 'trouble'
       opensAtMs = nowMs + (waitMs ?? Math.min(TROUBLE_WAIT_MAX_MS, TROUBLE_WAIT_MS * 2 ** troubles))
       troubles = Math.min(troubles + 1, 10)
     },
+    /** Forgets earlier attempts, because a token worked or the credentials have changed. */
     reset() {
       tries = 0
       troubles = 0
@@ -333,61 +309,51 @@ function digestOf(password: string, salt: string): string {
 /** The last refusal. If another replica received it, `atMs` and `by` are null, because replicas do not share them. */
 type LastRefusal = Required<Pick<CredentialRefusal, 'atMs' | 'by' | 'mark'>>
 
-interface CredentialStanding {
-  /** The state that operators see. */
-  state(): CarrierState['credentials']
-  /** Whether a refusal limits how often the relay asks for a token, until the status API accepts a token or the password changes. */
-  isRationed(): boolean
-  last(): LastRefusal
-  /** Notes that another password is in use, so that earlier refusals no longer count. */
-  begin(): void
-  refused(refusal: LastRefusal): void
-  /** Notes that the token endpoint has accepted the password. */
-  obtained(): void
-  /** Notes that, after the last refusal, another replica has obtained the token that is now in use. */
-  brought(): void
-  /** Notes that the status API has accepted a token. False: the token is older than the last refusal, so it proves nothing about the password. */
-  proved(): boolean
-  /** Takes over the state that the replicas share. */
-  adopt(isRefused: boolean, mark: LastRefusal['mark']): void
-}
+type CredentialStanding = ReturnType<typeof createCredentialStanding>
 
 /** `earlier`: the refusal that an earlier run saved; null: the credentials were not refused. */
-function createCredentialStanding(earlier: CredentialRefusal | null): CredentialStanding {
+function createCredentialStanding(earlier: CredentialRefusal | null) {
   let state: CarrierState['credentials'] = earlier === null ? 'unknown' : 'refused'
   let isRationed = earlier !== null
   let refusedSinceObtained = false
   let last: LastRefusal = { atMs: earlier?.atMs ?? null, by: earlier?.by ?? null, mark: earlier?.mark ?? null }
   return {
-    state: () => state,
+    /** The state that operators see. */
+    state: (): CarrierState['credentials'] => state,
+    /** Whether a refusal limits how often the relay asks for a token, until the status API accepts a token or the password changes. */
     isRationed: () => isRationed,
-    last: () => last,
+    last: (): LastRefusal => last,
+    /** Notes that another password is in use, so that earlier refusals no longer count. */
     begin() {
       state = 'unknown'
       isRationed = false
     },
-    refused(refusal) {
+    refused(refusal: LastRefusal) {
       state = 'refused'
       isRationed = true
       refusedSinceObtained = true
       last = refusal
     },
+    /** Notes that the token endpoint has accepted the password. */
     obtained() {
       refusedSinceObtained = false
       // If the status API refused the last token, a new token does not show yet that the credentials work.
       if (state === 'unknown' || (state === 'refused' && last.by === 'token_endpoint')) state = 'obtained'
     },
+    /** Notes that, after the last refusal, another replica has obtained the token that is now in use. */
     brought() {
       refusedSinceObtained = false
       if (state === 'unknown') state = 'obtained'
     },
+    /** Notes that the status API has accepted a token. False: the token is older than the last refusal, so it proves nothing about the password. */
     proved() {
       if (refusedSinceObtained) return false
       state = 'accepted'
       isRationed = false
       return true
     },
-    adopt(isRefused, mark) {
+    /** Takes over the state that the replicas share. */
+    adopt(isRefused: boolean, mark: LastRefusal['mark']) {
       if (isRefused !== isRationed) state = isRefused ? 'refused' : 'unknown'
       isRationed = isRefused
       refusedSinceObtained = isRefused

@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { CredentialRefusal } from '../../domain/polling/call-budget.ts'
-import type { CarrierState, TokenRecord, TokenState } from '../../domain/polling/carrier-answer.ts'
+import type { TokenRecord, TokenState } from '../../domain/polling/carrier-answer.ts'
 import type { Clock, Vault } from '../../flow/ports.ts'
 import { orWhenAborted, type StartTimer } from '../../outbound/deadline.ts'
 import type { SharedToken } from '../../store/polling/shared-carrier.ts'
@@ -15,32 +14,7 @@ const DOUBT_EVERY_MS = 15 * 60_000
 export type TokenResult = { readonly kind: 'token'; readonly token: string } | NoToken
 
 /** Provides the carrier's bearer token. One request serves all callers that need a token (DOMAIN 6.5). */
-export interface TokenClient {
-  /** Returns the current token. If there is none, requests one. */
-  get(signal: AbortSignal): Promise<TokenResult>
-  /** Returns the current token without a request; null: there is none. */
-  current(): string | null
-  /** Replaces a token that the status API has refused. If the current token is already another one, returns it. Otherwise requests a new token. */
-  renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
-  /**
-   * Notes that the status API has answered 403, which may mean that this token has expired. Once in a quarter of an hour, requests a new token if
-   * a token has worked, or if this one is so old. Returns the token to ask with once more; null: there is no other, and this one stays in use.
-   */
-  doubt(token: string, signal: AbortSignal): Promise<string | null>
-  /** Notes that the status API has refused this token, even though it is new. The credentials count as refused from now on. */
-  refuse(rejected: string): NoToken
-  /** Notes that the status API has accepted this token. */
-  prove(token: string): void
-  /** Gets a token for the present password, even if there is a token already. */
-  logIn(signal: AbortSignal): Promise<TokenResult>
-  state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether attempts are limited, because the carrier refused the credentials and has accepted no later token. */
-  isRationed(): boolean
-  /** The refusal to save for the next run; null: attempts are not limited. */
-  refusal(): CredentialRefusal | null
-  /** The end of a pause that the token endpoint asked for, monotonic milliseconds. The caller saves it for the next run. */
-  pausedUntilMs(): number
-}
+export type TokenClient = ReturnType<typeof createTokenClient>
 
 export interface TokenClientOptions extends TokenRequestOptions, CredentialOptions {
   /** Saves the state for the next run. Called when a refusal begins or ends, and when the token endpoint asks for a pause. */
@@ -67,7 +41,7 @@ interface Held {
  * count as refused if the token endpoint refuses the password, or if the status API refuses even a new token. They count as accepted again as
  * soon as the status API accepts a newer token.
  */
-export function createTokenClient(options: TokenClientOptions): TokenClient {
+export function createTokenClient(options: TokenClientOptions) {
   const { clock, log, share } = options
   const credentials = openCredentials(options)
   let held: Held | null = null
@@ -103,19 +77,26 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     return flight
   }
   return {
-    async get(signal) {
+    /** Returns the current token. If there is none, requests one. */
+    async get(signal: AbortSignal): Promise<TokenResult> {
       if (held === null) return orWhenAborted(request(), signal, WAITED_TOO_LONG)
       const { token, renewAtMs } = held
       if (renewAtMs !== null && clock.monotonic() >= renewAtMs) request().catch(() => log.error({}, 'renewing the token failed'))
       return { kind: 'token', token }
     },
-    current: () => held?.token ?? null,
-    async renew(refused, signal) {
+    /** Returns the current token without a request; null: there is none. */
+    current: (): string | null => held?.token ?? null,
+    /** Replaces a token that the status API has refused. If the current token is already another one, returns it. Otherwise requests a new token. */
+    async renew(refused: string, signal: AbortSignal): Promise<TokenResult> {
       rejected = refused
       if (held?.token === refused) held = null
       return held === null ? orWhenAborted(request(), signal, WAITED_TOO_LONG) : { kind: 'token', token: held.token }
     },
-    async doubt(token, signal) {
+    /**
+     * Notes that the status API has answered 403, which may mean that this token has expired. Once in a quarter of an hour, requests a new token if
+     * a token has worked, or if this one is so old. Returns the token to ask with once more; null: there is no other, and this one stays in use.
+     */
+    async doubt(token: string, signal: AbortSignal): Promise<string | null> {
       if (held !== null && held.token !== token) return held.token
       if (flight === null) {
         if (held === null || !mayDoubt(held)) return null
@@ -124,7 +105,8 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       const result = await orWhenAborted(request(), signal, WAITED_TOO_LONG)
       return result.kind === 'token' && result.token !== token ? result.token : null
     },
-    refuse(refused) {
+    /** Notes that the status API has refused this token, even though it is new. The credentials count as refused from now on. */
+    refuse(refused: string): NoToken {
       // If the status API refuses many calls with the same token, only the first refusal counts.
       if (held?.token !== refused)
         return credentials.closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', conclusive: false }
@@ -136,7 +118,8 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       void options.keep()
       return none
     },
-    prove(token) {
+    /** Notes that the status API has accepted this token. */
+    prove(token: string) {
       if (held?.token !== token) return
       if (credentials.proved()) void options.keep()
       const { version } = held
@@ -144,10 +127,14 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       held = { ...held, isProved: true }
       share?.accepted(version)
     },
-    logIn: (signal) => orWhenAborted(request(), signal, WAITED_TOO_LONG),
+    /** Gets a token for the present password, even if there is a token already. */
+    logIn: (signal: AbortSignal): Promise<TokenResult> => orWhenAborted(request(), signal, WAITED_TOO_LONG),
     state: credentials.state,
+    /** Whether attempts are limited, because the carrier refused the credentials and has accepted no later token. */
     isRationed: credentials.isRationed,
+    /** The end of a pause that the token endpoint asked for, monotonic milliseconds. The caller saves it for the next run. */
     pausedUntilMs: credentials.pausedUntilMs,
+    /** The refusal to save for the next run; null: attempts are not limited. */
     refusal: credentials.refusal,
   }
 }
@@ -293,20 +280,7 @@ const CLAIM_MS = 5000
 const CONTEXT = 'carrier-token'
 
 /** The token that replicas share through the store, encrypted with the at-rest keys. */
-interface TokenShare {
-  /** Reads the token and its state. `token` null: there is no token, or it was obtained with other credentials than ours. */
-  read(): Promise<TokenRecord & { readonly token: string | null }>
-  /** Claims the right to replace this version, or renews the claim. False: another replica has the claim, or has replaced the version. */
-  claim(version: number): Promise<boolean>
-  /** Resolves with the version of the new token; null: this replica no longer has the claim. */
-  replace(token: string, password: string, state: TokenState): Promise<number | null>
-  /** Removes the token when the credentials count as refused. */
-  drop(state: TokenState): Promise<void>
-  giveUp(state: TokenState): Promise<void>
-  /** Notes that the status API has accepted the token. This and `refused` save in the background, and the next `read` waits for that. */
-  accepted(version: number): void
-  refused(version: number, state: TokenState): void
-}
+type TokenShare = ReturnType<typeof createTokenShare>
 
 interface Login {
   readonly authUrl: string
@@ -317,7 +291,7 @@ interface Login {
 export function createTokenShare(
   { token: row, vault }: { readonly token: SharedToken; readonly vault: Pick<Vault, 'seal' | 'open'> },
   login: Login,
-): TokenShare {
+) {
   const holder = randomBytes(8).toString('hex')
   let saved: Promise<unknown> = Promise.resolve()
   // The fingerprint is encrypted together with the token. Otherwise somebody who reads the store could try passwords against the fingerprint.
@@ -339,20 +313,25 @@ export function createTokenShare(
   }
 
   return {
-    async read() {
+    /** Reads the token and its state. `token` null: there is no token, or it was obtained with other credentials than ours. */
+    async read(): Promise<TokenRecord & { readonly token: string | null }> {
       await saved
       const record = await row.read()
       return { ...record, token: await open(record.sealed) }
     },
-    claim: (version) => row.claim({ holder, version, leaseMs: CLAIM_MS }),
-    async replace(token, password, state) {
+    /** Claims the right to replace this version, or renews the claim. False: another replica has the claim, or has replaced the version. */
+    claim: (version: number) => row.claim({ holder, version, leaseMs: CLAIM_MS }),
+    /** Resolves with the version of the new token; null: this replica no longer has the claim. */
+    async replace(token: string, password: string, state: TokenState): Promise<number | null> {
       return await row.replace({ ...state, holder, sealed: await vault.seal(`${fingerprintOf(password)} ${token}`, CONTEXT) })
     },
-    async drop(state) {
+    /** Removes the token when the credentials count as refused. */
+    async drop(state: TokenState) {
       await row.replace({ ...state, holder, sealed: null })
     },
-    giveUp: (state) => row.giveUp({ ...state, holder }),
-    accepted: (version) => saveSoon(() => row.accepted(version)),
-    refused: (version, state) => saveSoon(() => row.refused({ ...state, version })),
+    giveUp: (state: TokenState) => row.giveUp({ ...state, holder }),
+    /** Notes that the status API has accepted the token. This and `refused` save in the background, and the next `read` waits for that. */
+    accepted: (version: number) => saveSoon(() => row.accepted(version)),
+    refused: (version: number, state: TokenState) => saveSoon(() => row.refused({ ...state, version })),
   }
 }

@@ -17,16 +17,7 @@ export interface DeliveryContent {
 }
 
 /** Signs the requests to one endpoint. It is made once per endpoint, because preparing a key takes longer than signing an event. */
-export interface DeliverySigner {
-  /**
-   * Returns all headers of an attempt, by lower-case name. `exchanged`: the current and the next key change places.
-   *
-   * @throws RangeError if `webhookId` has other characters than allowed.
-   */
-  headers(content: DeliveryContent, nowMs: number, exchanged?: 'exchanged'): Readonly<Record<string, string>>
-  readonly hasNext: boolean
-  readonly fingerprints: KeyFingerprints
-}
+export type DeliverySigner = ReturnType<typeof createDeliverySigner>
 
 /** `next`: the fingerprint of the key that will replace the current one; null: there is no such key. */
 export interface KeyFingerprints {
@@ -57,7 +48,7 @@ const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
  * Creates the signer of an endpoint (CONTRACT, "Pushes to endpoints"). It always sets the header `x-service-hmac-sha256`, as the carrier does, with
  * the key as UTF-8 bytes (spec, "Authentication").
  */
-export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature'], given: ConstantHeaders): DeliverySigner {
+export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature'], given: ConstantHeaders) {
   const constant = { 'user-agent': given.userAgent, ...given.fixed }
   const current = createMac(Buffer.from(keys.current, 'utf8'))
   const next = keys.next === undefined ? undefined : createMac(Buffer.from(keys.next, 'utf8'))
@@ -66,7 +57,12 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
   return {
     hasNext: next !== undefined,
     fingerprints: { current: fingerprintKey(keys.current), next: keys.next === undefined ? null : fingerprintKey(keys.next) },
-    headers(content, nowMs, exchanged) {
+    /**
+     * Returns all headers of an attempt, by lower-case name. `exchanged`: the current and the next key change places.
+     *
+     * @throws RangeError if `webhookId` has other characters than allowed.
+     */
+    headers(content: DeliveryContent, nowMs: number, exchanged?: 'exchanged'): Readonly<Record<string, string>> {
       const { webhookId, sequence, previousSequence, body } = content
       // Full stops separate the parts that are signed. If the id could contain one, two different messages could have the same signature.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')

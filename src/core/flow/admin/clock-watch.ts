@@ -13,28 +13,23 @@ import type { Transactions } from '../../store/write-store.ts'
 import type { Clock } from '../ports.ts'
 
 /** Compares the wall clock with the monotonic clock, and with the clocks of others. */
-export interface ClockWatch {
-  /** Compares the clocks now. Null: nothing speaks against the wall clock. */
-  doubt(): ClockDoubt | null
-  /** What other clocks say against ours; null: nothing. */
-  contradiction(): ClockDoubt | null
-  /** Notes how other clocks differ from ours now. */
-  learn(others: OtherClocks): void
-  reading(): ClockReading
-}
+export type ClockWatch = ReturnType<typeof createClockWatch>
 
 /** @param stored what the last process has stored; null: nothing. @param process a name that no other process has. */
-export function createClockWatch(clock: Clock, process: string, stored: ClockRecord | null): ClockWatch {
+export function createClockWatch(clock: Clock, process: string, stored: ClockRecord | null) {
   const reading = (): ClockReading => ({ process, wallMs: clock.now(), monotonicMs: clock.monotonic() })
   let record = noteClock(stored, reading())
   let others: OtherClocks = { carrierAheadMs: null, machineAheadMs: null }
   return {
-    doubt() {
+    /** Compares the clocks now. Null: nothing speaks against the wall clock. */
+    doubt(): ClockDoubt | null {
       record = noteClock(record, reading())
       return doubtOf(record, others)
     },
-    contradiction: () => contradictionOf(others),
-    learn(told) {
+    /** What other clocks say against ours; null: nothing. */
+    contradiction: (): ClockDoubt | null => contradictionOf(others),
+    /** Notes how other clocks differ from ours now. */
+    learn(told: OtherClocks) {
       others = told
     },
     reading,

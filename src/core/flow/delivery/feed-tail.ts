@@ -217,23 +217,13 @@ function firstAfter(events: readonly EncodedEvent[], after: number): number {
   return low
 }
 
-/** Reads pages of the feed from the store. Readers who want the same page at the same time can share one read. */
-interface StoredPages {
-  /** Returns this page if it is just being read for another reader. */
-  underWay(request: PageRequest): Promise<FeedPage> | undefined
-  /** Returns the page if it was read recently and did not reach the end of the feed. */
-  recall(request: PageRequest): FeedPage | undefined
-  /** Throws `feed_gone`, `feed_rewound` and `storage_unavailable`. */
-  find(request: PageRequest): Promise<FeedPage>
-}
-
 /** How many characters of recently read pages are kept. After an outage many readers return, and read the same pages one after another. */
 const RECENT_CHARS_MAX = 4 * 1024 * 1024
 /** A page that is read `inStep` ends at a multiple of this number. So readers at different places soon want the same pages. */
 const STEP = 128
 
 /** @param onEnd called with each page that reaches the end of the feed. */
-function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageRequest, page: FeedPage) => void): StoredPages {
+function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageRequest, page: FeedPage) => void) {
   const underWay = new Map<string, Promise<FeedPage>>()
   const recent = new Map<string, FeedPage>()
   let recentChars = 0
@@ -250,9 +240,12 @@ function createStoredPages(ports: FeedPagePorts, onEnd: (request: PageRequest, p
   }
 
   return {
-    underWay: (request) => underWay.get(pageKey(request)),
-    recall: (request) => recent.get(pageKey(request)),
-    async find(request) {
+    /** Returns this page if it is just being read for another reader. */
+    underWay: (request: PageRequest): Promise<FeedPage> | undefined => underWay.get(pageKey(request)),
+    /** Returns the page if it was read recently and did not reach the end of the feed. */
+    recall: (request: PageRequest): FeedPage | undefined => recent.get(pageKey(request)),
+    /** Throws `feed_gone`, `feed_rewound` and `storage_unavailable`. */
+    async find(request: PageRequest): Promise<FeedPage> {
       const key = pageKey(request)
       const finding = readPage(ports, request)
       underWay.set(key, finding)

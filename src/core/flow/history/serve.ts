@@ -32,24 +32,10 @@ export interface ServeOptions extends FetchOnMissOptions {
   readonly refreshOlderThanMs: number | null
 }
 
-export interface Serve {
-  /**
-   * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `no_entry`, `too_many_requests`,
-   * `upstream_unavailable` (nothing is known about the parcel, and the carrier cannot be asked) and `storage_unavailable`. Trouble is never
-   * reported as `not_found` (DOMAIN 1.5).
-   */
-  ask(question: Question): Promise<Served>
-  /** Returns the answer at once if it is cached and no query is needed; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`. */
-  fromCache(question: Question): Served | null
-  /**
-   * Asks the carrier, by an operator's order, about an identifier that no parcel has. Ignores earlier answers and the limits for apps.
-   * `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
-   */
-  fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'>
-}
+export type Serve = ReturnType<typeof createServe>
 
 /** Creates the verb behind the pull API. It asks the carrier only for what neither the cache nor the store has (DOMAIN 1.5, 4.2). */
-export function createServe(ports: ServePorts, options: ServeOptions): Serve {
+export function createServe(ports: ServePorts, options: ServeOptions) {
   const { cache, clock, meter, reads } = ports
   const [defaultLanguage] = options.languages
   if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
@@ -84,18 +70,28 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   }
 
   return {
-    async ask(asked) {
+    /**
+     * Answers an app's question. Throws `bad_tracking_number`, `bad_language`, `not_found`, `no_entry`, `too_many_requests`,
+     * `upstream_unavailable` (nothing is known about the parcel, and the carrier cannot be asked) and `storage_unavailable`. Trouble is never
+     * reported as `not_found` (DOMAIN 1.5).
+     */
+    async ask(asked: Question): Promise<Served> {
       const question = parseQuestion(asked)
       const key = keyOf(question)
       const kept = findKept(key)
       return kept !== null && (await isCurrent(ports, kept)) ? serveKept(kept) : await answerFromStore(question, key)
     },
-    fromCache(asked) {
+    /** Returns the answer at once if it is cached and no query is needed; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`. */
+    fromCache(asked: Question): Served | null {
       const question = parseQuestion(asked)
       const kept = reads.parcelVersion === undefined ? findKept(keyOf(question)) : null
       return kept === null ? null : serveKept(kept)
     },
-    async fetchUnknown(identifier, operator) {
+    /**
+     * Asks the carrier, by an operator's order, about an identifier that no parcel has. Ignores earlier answers and the limits for apps.
+     * `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
+     */
+    async fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> {
       const erasedAtMs = await ports.erasedAtMs(identifier)
       if (erasedAtMs !== null)
         throw new AppError('erased', `This identifier belongs to a parcel that was erased at ${new Date(erasedAtMs).toISOString()}.`)

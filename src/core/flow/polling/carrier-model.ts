@@ -28,28 +28,7 @@ export interface CarrierModel {
   readonly silence: CarrierSilence
 }
 
-export interface CarrierModelKeeper {
-  current(): CadenceModel
-  learn(sample: ScanSample): void
-  /** Notes that `count` pushes arrived at about this time. */
-  pushed(atMs: number, count: number): void
-  /** Notes that `count` pushes were quarantined at about this time because they were not understood. */
-  misread(atMs: number, count: number): void
-  missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
-  /** Notes the event time, epoch milliseconds, of an entry that a poll reported before any push. */
-  foundByPoll(eventAtMs: number): void
-  answered(atMs: number): void
-  /** Notes that a poll at this time brought a history. */
-  polled(askedAtMs: number): void
-  unanswered(atMs: number): void
-  /** Judges again how reliable pushes are. An entry found by a poll counts against them if no push has reported it within the grace period. */
-  review(graceMs: number): void
-  learnt(): CarrierModel
-  /** Drops samples that were not learnt yet. */
-  replace(model: CarrierModel): void
-  /** Learns the samples that were not learnt yet. */
-  settle(): void
-}
+export type CarrierModelKeeper = ReturnType<typeof createCarrierModelKeeper>
 
 /** Samples are collected for this long and learnt together, because each learning delays pushes by some milliseconds. */
 const LEARN_EVERY_MS = 15 * 60_000
@@ -62,13 +41,14 @@ const UNPUSHED_MAX = 1000
 export function createCarrierModelKeeper(
   clock: { now(): number },
   from: CarrierModel = { scanRate: emptyScanRate, channel: newPushChannel, silence: noSilence },
-): CarrierModelKeeper {
+) {
   let { scanRate, channel, silence } = from
   let scanSamples: ScanSample[] = []
   /** The event times of entries that polls have found and no push has reported. All are later than the last push. */
   let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
 
+  /** Learns the samples that were not learnt yet. */
   function settle(): void {
     const nowMs = clock.now()
     if (scanSamples.length === 0) return
@@ -85,37 +65,42 @@ export function createCarrierModelKeeper(
   }
 
   return {
-    current() {
+    current(): CadenceModel {
       // The absolute value, so that samples are learnt even if the clock was put back.
       const restedMs = Math.abs(clock.now() - learntAtMs)
       if (restedMs >= LEARN_EVERY_MS || (scanSamples.length >= WAITING_MAX && restedMs >= LEARN_MANY_EVERY_MS)) settle()
       return { scanRate, pushHealth: channel.health, pushLoss: estimatePushLoss(channel), silence }
     },
-    learn(sample) {
+    learn(sample: ScanSample) {
       if (scanSamples.length < WAITING_MAX) scanSamples.push(sample)
     },
-    pushed(atMs, count) {
+    /** Notes that `count` pushes arrived at about this time. */
+    pushed(atMs: number, count: number) {
       channel = afterPush(channel, atMs, count)
     },
-    misread(atMs, count) {
+    /** Notes that `count` pushes were quarantined at about this time because they were not understood. */
+    misread(atMs: number, count: number) {
       channel = afterMisread(channel, atMs, count)
     },
-    missed(miss) {
+    missed(miss: { readonly eventAtMs: number; readonly nowMs: number }) {
       channel = afterMiss(channel, miss)
     },
-    foundByPoll(eventAtMs) {
+    /** Notes the event time, epoch milliseconds, of an entry that a poll reported before any push. */
+    foundByPoll(eventAtMs: number) {
       if (unpushed.length < UNPUSHED_MAX && eventAtMs > (channel.lastPushAtMs ?? Number.POSITIVE_INFINITY)) unpushed.push(eventAtMs)
     },
-    answered(atMs) {
+    answered(atMs: number) {
       silence = afterAnswer(silence, atMs)
     },
-    polled(askedAtMs) {
+    /** Notes that a poll at this time brought a history. */
+    polled(askedAtMs: number) {
       channel = afterPoll(channel, askedAtMs)
     },
-    unanswered(atMs) {
+    unanswered(atMs: number) {
       silence = afterNoAnswer(silence, atMs)
     },
-    review(graceMs) {
+    /** Judges again how reliable pushes are. An entry found by a poll counts against them if no push has reported it within the grace period. */
+    review(graceMs: number) {
       clampToClock()
       const settledToMs = clock.now() - graceMs
       unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
@@ -123,8 +108,9 @@ export function createCarrierModelKeeper(
       const nowMs = clock.now()
       channel = afterTrial(afterUnpushedEntries(channel, { found: unpushed.length, overdue, settledToMs, nowMs }), { nowMs, graceMs })
     },
-    learnt: () => ({ scanRate, channel, silence }),
-    replace(model) {
+    learnt: (): CarrierModel => ({ scanRate, channel, silence }),
+    /** Drops samples that were not learnt yet. */
+    replace(model: CarrierModel) {
       ;({ scanRate, channel, silence } = model)
       scanSamples = []
       unpushed = []

@@ -49,26 +49,10 @@ export interface ModelCheckpointPorts extends Part<'log', 'error'> {
 }
 
 /** Saves what was learnt about the carrier. Notifies operators when its pushes become unreliable or are reliable again. */
-export interface ModelCheckpoint {
-  /** The model that the last run saved. */
-  readonly from: CarrierModel
-  /**
-   * Reads the model that another replica has saved. `resume`: this replica becomes the poller and continues from the model, as after a
-   * restart. Rejects if the store fails.
-   */
-  reload(how: { readonly resume: boolean }): Promise<CarrierModel>
-  countMissed(count: number): void
-  /** `graceMs`: how late a push may be before it counts as missed. */
-  view(learnt: CarrierModel, graceMs: number): PushChannelView
-  /**
-   * Saves changes now and then, but at once if operators are notified of them. `all`: saves everything now. Never throws for a failure of the
-   * store.
-   */
-  keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>
-}
+export type ModelCheckpoint = Awaited<ReturnType<typeof openModelCheckpoint>>
 
 /** Opens the checkpoint. If a saved value cannot be read, logs this, and the relay learns the value again. */
-export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
+export async function openModelCheckpoint(ports: ModelCheckpointPorts) {
   const { clock, log, restoredAtMs = null } = ports
   let saved = await loadSaved(ports)
   let from = modelOf(saved, clock.now())
@@ -113,8 +97,13 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   }
 
   return {
+    /** The model that the last run saved. */
     from,
-    async reload({ resume }) {
+    /**
+     * Reads the model that another replica has saved. `resume`: this replica becomes the poller and continues from the model, as after a
+     * restart. Rejects if the store fails.
+     */
+    async reload({ resume }: { readonly resume: boolean }): Promise<CarrierModel> {
       saved = await loadSaved(ports)
       from = resume ? modelOf(saved, clock.now()) : plainModel(saved)
       missed = missedIn(saved, clock.now())
@@ -123,10 +112,11 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
       keptSilence = encodeSilence(from.silence, clock.now())
       return from
     },
-    countMissed(count) {
+    countMissed(count: number) {
       if (count > 0) missed = { ...missed, count: missed.count + count, lastFoundAtMs: clock.now() }
     },
-    view({ channel }, graceMs) {
+    /** `graceMs`: how late a push may be before it counts as missed. */
+    view({ channel }: CarrierModel, graceMs: number): PushChannelView {
       const { health, silence, lastSilence, misreadAtMs } = channel
       const lastPushAtMs = lastPushOf(channel)
       return {
@@ -142,7 +132,11 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
         missed,
       }
     },
-    async keep(learnt, { all } = { all: false }) {
+    /**
+     * Saves changes now and then, but at once if operators are notified of them. `all`: saves everything now. Never throws for a failure of the
+     * store.
+     */
+    async keep(learnt: CarrierModel, { all }: { readonly all: boolean } = { all: false }): Promise<PushHealthUpdate> {
       let eventQueued = false
       try {
         eventQueued = await keepAll(learnt, all)

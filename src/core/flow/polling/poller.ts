@@ -196,17 +196,8 @@ interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clock'>, P
   readonly onShifted: () => void
 }
 
-interface PollerPass {
-  /** Makes one pass if this replica is the poller and the store works. */
-  pass(): Promise<'busy' | 'idle'>
-  /** Moves the schedule if the clock was put back. */
-  adjustToClock(): Promise<void>
-  /** Call it when this replica becomes the poller. Its next pass first takes over from the previous poller. */
-  begin(): void
-}
-
 /** @param lastSeenMs the last wall-clock time that the relay saw before it was restarted, epoch milliseconds; null: it never ran before. */
-export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | null): PollerPass {
+export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | null) {
   const { poll, model } = ports
   let adjustToClock = createClockRollback(ports, lastSeenMs)
   let isTakeoverDue = false
@@ -221,11 +212,14 @@ export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | nu
   }
 
   return {
+    /** Moves the schedule if the clock was put back. */
     adjustToClock: () => adjustToClock(),
+    /** Call it when this replica becomes the poller. Its next pass first takes over from the previous poller. */
     begin() {
       isTakeoverDue = true
     },
-    async pass() {
+    /** Makes one pass if this replica is the poller and the store works. */
+    async pass(): Promise<'busy' | 'idle'> {
       // If the store does not work, polls would only waste the carrier's budget.
       if (ports.storeTrouble() === 'lost' || !ports.isPoller()) return 'idle'
       await takeOver()

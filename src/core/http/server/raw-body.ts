@@ -159,14 +159,7 @@ function overloaded(): EdgeError {
 }
 
 /** Collects the chunks of a body as they arrive. */
-export interface Body {
-  /** Returns how many bytes of memory the body would take with `more` bytes added. It may reserve room for further chunks. */
-  heldWith(more: number): number
-  add(chunk: Buffer): void
-  /** Do not call `add` afterwards. */
-  bytes(): Buffer
-  forget(): void
-}
+export type Body = ReturnType<typeof createBody>
 
 /** Smaller buffers are left to the garbage collector, because freeing them costs more than it saves. */
 const GIVEN_BACK_BYTES_MIN = 16 * 1024
@@ -176,16 +169,17 @@ const NOTHING = Buffer.alloc(0)
  * Creates a body that keeps no byte twice. Nearly every body comes in one chunk, which is kept without a copy. If more chunks follow, they
  * are copied into a growing buffer and freed.
  */
-export function createBody(bytesMax: number): Body {
+export function createBody(bytesMax: number) {
   let kept: Buffer = NOTHING
   let length = 0
+  /** Returns how many bytes of memory the body would take with `more` bytes added. It may reserve room for further chunks. */
   const heldWith = (more: number): number => {
     if (length === 0) return more
     return length + more <= kept.length ? kept.length : Math.max(length + more, Math.min(bytesMax, 2 * kept.length))
   }
   return {
     heldWith,
-    add(chunk) {
+    add(chunk: Buffer) {
       if (length === 0) {
         kept = chunk
         length = chunk.length
@@ -201,7 +195,8 @@ export function createBody(bytesMax: number): Body {
       length += chunk.length
       giveBackSoon(chunk)
     },
-    bytes: () => (length === kept.length ? kept : kept.subarray(0, length)),
+    /** Do not call `add` afterwards. */
+    bytes: (): Buffer => (length === kept.length ? kept : kept.subarray(0, length)),
     forget() {
       giveBackSoon(kept)
       kept = NOTHING

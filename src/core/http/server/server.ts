@@ -37,15 +37,7 @@ export interface ServerTimeouts {
   readonly inactiveMs: number
 }
 
-export interface RunningServer {
-  /** The IP address to which the server is bound. */
-  readonly host: string
-  readonly port: number
-  /** Uses another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS, does nothing. */
-  replaceTls(tls: ServerTls): void
-  /** Accepts no more connections, lets running requests finish, and closes the connections that have not finished after `timeoutMs`. */
-  stop(timeoutMs: number): Promise<void>
-}
+export type RunningServer = Awaited<ReturnType<typeof startServer>>
 
 const TIMEOUTS: ServerTimeouts = {
   firstRequestMs: 10_000,
@@ -65,7 +57,7 @@ const SWEEP_MS = 100
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 
 /** Starts a server with limits on everything that a client could make slow or large. */
-export async function startServer(listener: RequestListener, options: ServerOptions): Promise<RunningServer> {
+export async function startServer(listener: RequestListener, options: ServerOptions) {
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
   const limits = {
     headersTimeout: timeouts.headersMs,
@@ -98,10 +90,13 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   server.on('checkContinue', handle)
   const { address, port } = await listen(server, options)
   return {
+    /** The IP address to which the server is bound. */
     host: address,
     port,
-    replaceTls: (tls) => tlsServer?.setSecureContext(tls),
-    stop: async (timeoutMs) => {
+    /** Uses another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS, does nothing. */
+    replaceTls: (tls: ServerTls) => tlsServer?.setSecureContext(tls),
+    /** Accepts no more connections, lets running requests finish, and closes the connections that have not finished after `timeoutMs`. */
+    stop: async (timeoutMs: number) => {
       stopping = true
       // `Connection: close` on the last answer tells the client not to send another request on this connection.
       for (const last of turns.lastOwed()) if (!last.headersSent) last.setHeader('Connection', 'close')

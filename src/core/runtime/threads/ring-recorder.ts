@@ -90,13 +90,7 @@ const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
  */
 const BUSY_MS = 20
 
-interface CommitThrottle {
-  /** Blocks the thread until the next commit may begin, unless many observations wait. Call it before each commit. */
-  keep(waiting: number): void
-  /** Call it when a commit begins. `size`: the number of observations in its batch. */
-  begins(size: number): void
-  isBusy(): boolean
-}
+type CommitThrottle = ReturnType<typeof createCommitThrottle>
 
 /**
  * Creates a throttle that keeps commits `everyMs` apart while few observations wait. A commit costs as much as recording several observations,
@@ -107,17 +101,19 @@ export function createCommitThrottle(
   { everyMs, many }: { readonly everyMs: number; readonly many: number },
   monotonic: () => number,
   stopThread: (ms: number) => void = (ms) => void Atomics.wait(NEVER, 0, 0, ms),
-): CommitThrottle {
+) {
   let nextMs = 0
   let busyUntilMs = Number.NEGATIVE_INFINITY
   return {
-    keep(waiting) {
+    /** Blocks the thread until the next commit may begin, unless many observations wait. Call it before each commit. */
+    keep(waiting: number) {
       const nowMs = monotonic()
       const leftMs = nextMs - nowMs
       if (waiting >= many) busyUntilMs = nowMs + BUSY_MS
       if (waiting < many && leftMs > 0) stopThread(leftMs)
     },
-    begins(size) {
+    /** Call it when a commit begins. `size`: the number of observations in its batch. */
+    begins(size: number) {
       nextMs = size > 1 ? monotonic() + everyMs : 0
     },
     isBusy: () => monotonic() < busyUntilMs,

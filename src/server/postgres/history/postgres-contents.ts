@@ -14,18 +14,14 @@ const REMEMBERED_CHARS = 8 * 1024 * 1024
  * The contents that this replica has cached. Drop them after an erasure, because it removes contents. Drop them also when the server has lost
  * commits, because it may assign the lost ids to other contents.
  */
-export interface KnownContents {
-  readonly byId: LRUCache<number, StoredContent>
-  /** Has committed contents only. Otherwise a sighting could be stored with the id of a content whose insert was rolled back. */
-  readonly ids: LRUCache<string, number>
-  forget(): void
-}
+export type KnownContents = ReturnType<typeof createKnownContents>
 
-export function createKnownContents(): KnownContents {
+export function createKnownContents() {
   const byId = new LRUCache<number, StoredContent>({ maxSize: REMEMBERED_CHARS, sizeCalculation: ({ json }) => json.length + 1 })
   const ids = new LRUCache<string, number>({ maxSize: REMEMBERED_CHARS, sizeCalculation: (_id, json) => json.length + 1 })
   return {
     byId,
+    /** Has committed contents only. Otherwise a sighting could be stored with the id of a content whose insert was rolled back. */
     ids,
     forget() {
       byId.clear()

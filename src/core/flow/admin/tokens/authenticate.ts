@@ -99,38 +99,7 @@ export interface Session {
   readonly renewed: string | null
 }
 
-export interface Authenticate {
-  /**
-   * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
-   * password, and `too_many_requests`.
-   *
-   * A password that was right before is accepted at once if it comes from the same network. From another network it must be admitted like any
-   * other password. Otherwise anybody could try many passwords, because their digests are compared fast.
-   */
-  issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
-  /** Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
-  authorize(token: string, scope: Scope): Promise<App>
-  /**
-   * A session that is used gets a new token now and then, until the session reaches its longest age.
-   * Null: the session has ended, or the token is not a session.
-   */
-  continueSession(token: string): Promise<Session | null>
-  /** Logs a session out. Does nothing if the token is not valid. */
-  endSession(token: string): Promise<void>
-  /** Does the same as `authorize`, but without waiting, if the token was verified before; null: call `authorize`. */
-  recognize(token: string, scope: Scope): App | null
-  /**
-   * Watches the token of work that continues after its request was authorized, such as a stream. Calls `end` when the token no longer gives
-   * the scope. Resolves with a function to call when the work is over.
-   */
-  hold(token: string, scope: Scope, end: () => void): Promise<() => void>
-  /** Ends the work whose tokens have expired. Call it regularly. */
-  endExpired(): void
-  /** Ends the work whose sessions were logged out. Call it regularly. */
-  endLoggedOut(): Promise<void>
-  /** Tokens of removed apps and of old passwords become invalid at once, even cached ones, and their work ends. */
-  replaceApps(apps: readonly App[]): void
-}
+export type Authenticate = ReturnType<typeof createAuthenticate>
 
 /** Work that a token allows. */
 interface Holding {
@@ -154,7 +123,7 @@ function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): b
 export function createAuthenticate(
   { tokens, verifyPassword, digestPassword, rightPasswords, verified, clock, ended }: AuthenticatePorts,
   options: AuthenticateOptions,
-): Authenticate {
+) {
   let known = enroll(options.apps)
   const held = new Set<Holding>()
 
@@ -215,14 +184,25 @@ export function createAuthenticate(
   }
 
   return {
-    async issueToken(credentials, visitor) {
+    /**
+     * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
+     * password, and `too_many_requests`.
+     *
+     * A password that was right before is accepted at once if it comes from the same network. From another network it must be admitted like any
+     * other password. Otherwise anybody could try many passwords, because their digests are compared fast.
+     */
+    async issueToken(credentials: Credentials, visitor: Visitor) {
       const { app, hash } = await checkPassword(credentials, visitor)
       const fingerprint = digest(hash)
       const loggedInAtMs = options.sessionMaxMs === null ? null : clock.now()
       const session = loggedInAtMs === null ? null : (ended?.makeId() ?? null)
       return tokens.sign({ username: app.username, fingerprint, loggedInAtMs, session }, options.tokenLifetimeMs)
     },
-    async continueSession(token) {
+    /**
+     * A session that is used gets a new token now and then, until the session reaches its longest age.
+     * Null: the session has ended, or the token is not a session.
+     */
+    async continueSession(token: string): Promise<Session | null> {
       const claims = await verifyToken(token)
       const app = appOf(claims)
       if (claims === null || app === null || claims.loggedInAtMs === null || claims.session === null || options.sessionMaxMs === null)
@@ -236,30 +216,38 @@ export function createAuthenticate(
       const lifetimeMs = Math.min(options.tokenLifetimeMs, leftMs)
       return { id, app, renewed: await tokens.sign({ username, fingerprint, loggedInAtMs, session: id }, lifetimeMs) }
     },
-    async endSession(token) {
+    /** Logs a session out. Does nothing if the token is not valid. */
+    async endSession(token: string) {
       const claims = await verifyToken(token)
       if (claims === null || claims.session === null || ended === undefined) return
       const longestMs = (claims.loggedInAtMs ?? clock.now()) + (options.sessionMaxMs ?? 0)
       await ended.end({ session: claims.session, untilMs: Math.max(longestMs, claims.expiresAtMs) + AHEAD_MAX_MS, nowMs: clock.now() })
       endUnless((holding) => holding.claims.session !== claims.session)
     },
+    /** Ends the work whose sessions were logged out. Call it regularly. */
     async endLoggedOut() {
       const sessions = [...new Set([...held].flatMap(({ claims }) => claims.session ?? []))]
       if (sessions.length === 0 || ended === undefined) return
       const gone = new Set(await ended.among(sessions))
       endUnless(({ claims }) => claims.session === null || !gone.has(claims.session))
     },
-    async authorize(token, scope) {
+    /** Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
+    async authorize(token: string, scope: Scope): Promise<App> {
       const app = appOf(await verifyToken(token))
       if (app === null) throw new AppError('unauthorized', 'The token is not valid, or is no longer valid. Ask for a new one.')
       if (!app.scopes.includes(scope)) throw new AppError('forbidden', `This needs the scope "${scope}".`)
       return app
     },
-    recognize(token, scope) {
+    /** Does the same as `authorize`, but without waiting, if the token was verified before; null: call `authorize`. */
+    recognize(token: string, scope: Scope): App | null {
       const app = appOf(remembered(token))
       return app?.scopes.includes(scope) ? app : null
     },
-    async hold(token, scope, end) {
+    /**
+     * Watches the token of work that continues after its request was authorized, such as a stream. Calls `end` when the token no longer gives
+     * the scope. Resolves with a function to call when the work is over.
+     */
+    async hold(token: string, scope: Scope, end: () => void): Promise<() => void> {
       const claims = await verifyToken(token)
       if (claims === null || !appOf(claims)?.scopes.includes(scope) || (await isEnded(claims))) {
         end()
@@ -269,8 +257,10 @@ export function createAuthenticate(
       held.add(holding)
       return () => void held.delete(holding)
     },
+    /** Ends the work whose tokens have expired. Call it regularly. */
     endExpired: () => endUnless(({ claims }) => isValid(claims)),
-    replaceApps(apps) {
+    /** Tokens of removed apps and of old passwords become invalid at once, even cached ones, and their work ends. */
+    replaceApps(apps: readonly App[]) {
       known = enroll(apps)
       endUnless(({ claims, scope }) => appOf(claims)?.scopes.includes(scope) === true)
     },

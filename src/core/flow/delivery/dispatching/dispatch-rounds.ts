@@ -35,29 +35,9 @@ export interface DispatchRoundsPorts extends Pick<Relay, 'clock' | 'log'>, Write
 }
 
 /** A round settles ended attempts and claims the next deliveries, in one transaction of the writer. */
-export interface DispatchRounds {
-  /** Keeps an ended attempt for the next round. Returns whether no other attempt is kept. */
-  add(attempt: SettledAttempt): boolean
-  hasEnded(): boolean
-  /** Call it when the `endpoints`, or only the `order` of waiting deliveries, may have changed. */
-  review(what: 'order' | 'endpoints'): void
-  /** Whether a round that began after the last call of `review` has reported. */
-  isReviewed(): boolean
-  /** Resolves at the end of a round that began after the last call of `review`, even if the round fails. */
-  whenReviewed(): Promise<void>
-  isAwaited(): boolean
-  /** Whether a round that began after the last `review('endpoints')` has reported. */
-  areEndpointsKnown(): boolean
-  isDue(): boolean
-  /** See `Dispatcher`. */
-  unwritten(): Undelivered | null
-  /** Call it after `HeldEndpoints` has dropped an endpoint. Resolves when nothing is under way to it and all its results are stored. */
-  drained(endpointId: string): Promise<void>
-  /** Runs a round and returns its claims. If the store fails, returns none and keeps ended attempts for the next round. Never rejects. */
-  run(claimsMax: number): Promise<readonly ClaimedDelivery[]>
-}
+export type DispatchRounds = ReturnType<typeof createDispatchRounds>
 
-export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds {
+export function createDispatchRounds(ports: DispatchRoundsPorts) {
   const { write, clock, queues, rates, times, held } = ports
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
@@ -116,28 +96,36 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   }
 
   return {
+    /** Keeps an ended attempt for the next round. Returns whether no other attempt is kept. */
     add: ended.add,
     hasEnded: () => ended.count() > 0,
-    review(what) {
+    /** Call it when the `endpoints`, or only the `order` of waiting deliveries, may have changed. */
+    review(what: 'order' | 'endpoints') {
       reviews += 1
       if (what === 'endpoints') changed = reviews
     },
+    /** Whether a round that began after the last call of `review` has reported. */
     isReviewed: () => reviewed === reviews,
+    /** Resolves at the end of a round that began after the last call of `review`, even if the round fails. */
     whenReviewed: () => awaited.open(reviews),
     isAwaited: awaited.isAny,
+    /** Whether a round that began after the last `review('endpoints')` has reported. */
     areEndpointsKnown: () => reviewed >= changed,
-    unwritten() {
+    /** See `Dispatcher`. */
+    unwritten(): Undelivered | null {
       const sinceMs = failures.sinceMs()
       return sinceMs === null ? null : { sinceMs, results: ended.count() }
     },
     isDue: () => times.isLookDue() || (ended.count() > 0 && (times.isWaitOver() || queues.isRoundWorthwhile())),
-    drained(endpointId) {
+    /** Call it after `HeldEndpoints` has dropped an endpoint. Resolves when nothing is under way to it and all its results are stored. */
+    drained(endpointId: string) {
       queues.releaseSurplus()
       const drained = drains.open(endpointId)
       if (!isRunning) drains.check()
       return drained
     },
-    async run(claimsMax) {
+    /** Runs a round and returns its claims. If the store fails, returns none and keeps ended attempts for the next round. Never rejects. */
+    async run(claimsMax: number): Promise<readonly ClaimedDelivery[]> {
       isRunning = true
       const asOf = reviews
       const claimed = await exchange(claimsMax)
