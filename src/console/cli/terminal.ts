@@ -74,21 +74,15 @@ export interface Screen {
   write(text: string): unknown
 }
 
-interface ProgressLine {
-  /** Shows the name of a step, and how many units (`done`) of how many (`total`) are done. */
-  show(step: string, done: number, total: number, unit: string): void
-  /** Ends the line after the last step. */
-  end(): void
-}
-
 const CELLS = 24
 
 /** Creates the progress line. A terminal shows a bar that is redrawn, or only a count if the total is unknown. Other output gets a line per step. */
-export function createProgressLine(screen: Screen): ProgressLine {
+export function createProgressLine(screen: Screen) {
   let shown = ''
   let width = 0
   return {
-    show(step, done, total, unit) {
+    /** Shows the name of a step, and how many units (`done`) of how many (`total`) are done. */
+    show(step: string, done: number, total: number, unit: string) {
       if (screen.isTTY === true) {
         const amount =
           total > 0
@@ -102,6 +96,7 @@ export function createProgressLine(screen: Screen): ProgressLine {
       } else if (step !== shown) screen.write(`${step}${total > 0 ? `: ${countText(total)} ${unit}` : ''}\n`)
       shown = step
     },
+    /** Ends the line after the last step. */
     end() {
       if (screen.isTTY === true && shown !== '') screen.write('\n')
     },

@@ -120,27 +120,24 @@ async function readWithFile(ctx: Context): Promise<Form> {
 const FORM_ID = 'form'
 
 /** Gives every form an id of its own, which is valid for one person and one address only. */
-export interface FormIds {
-  /** Adds an id to each form of a page. */
-  addTo(page: string, person: Person): string
-  /** Reads the id of a form that a person has sent to `path`. Null: it has none. Throws `stale_form` if this relay did not make the id for them. */
-  read(form: Form, person: Person, path: string): Promise<SentForm | null>
-}
+export type FormIds = ReturnType<typeof createFormIds>
 
 /** The tag of each form that changes something, as the pages write it. Escaped text cannot contain a tag. */
 const FORM_TAG = /<form\b[^>]* method="post" action="([^"]*)"[^>]*>/g
 
 /** `keyring`: the keys of tokens, which all replicas have. */
-export function createFormIds(keyring: Pick<TokenKeyring, 'current' | 'seek'>): FormIds {
+export function createFormIds(keyring: Pick<TokenKeyring, 'current' | 'seek'>) {
   return {
-    addTo: (page, person) =>
+    /** Adds an id to each form of a page. */
+    addTo: (page: string, person: Person) =>
       page.replace(FORM_TAG, (tag, path: string) => {
         const { name, key } = keyring.current()
         const random = randomBytes(12).toString('base64url')
         const value = `${random}.${name}.${markOf(key, ['form', random, ...namesOf(person), path])}`
         return `${tag}<input type="hidden" name="${FORM_ID}" value="${value}">`
       }),
-    async read(form, person, path) {
+    /** Reads the id of a form that a person has sent to `path`. Null: it has none. Throws `stale_form` if this relay did not make the id for them. */
+    async read(form: Form, person: Person, path: string): Promise<SentForm | null> {
       const sent = form.get(FORM_ID)
       if (sent === '') return null
       const [id = '', name = '', mark = ''] = sent.split('.')

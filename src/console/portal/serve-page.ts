@@ -30,12 +30,7 @@ export interface ServePageOptions {
   readonly log: Log
 }
 
-export interface ServePage {
-  /** Answers a request for a page, or a form. */
-  serve(ctx: Context, route: PageRoute, param: (name: string) => string): Promise<void>
-  /** Shows the page of a form with the fields that were sent to `path`. The form is not carried out. */
-  showFilled(ctx: Context, person: Person, filled: Filled): Promise<PageAnswer>
-}
+export type ServePage = ReturnType<typeof createServePage>
 
 export interface Filled {
   /** The path of the form, below the prefix. */
@@ -49,7 +44,7 @@ export interface Filled {
 const LIVE_HEADER = 'Parcel-Relay-Live'
 
 /** Serves pages to people who are logged in. To others it shows the login, at the address that they have asked for. */
-export function createServePage(options: ServePageOptions, pages: PageTable, viewOf: (ctx: Context) => View): ServePage {
+export function createServePage(options: ServePageOptions, pages: PageTable, viewOf: (ctx: Context) => View) {
   const { settings, sessions, formIds, giveOnce, overview, log } = options
 
   async function visitOf(ctx: Context, person: Person, param: (name: string) => string): Promise<Visit> {
@@ -98,7 +93,8 @@ export function createServePage(options: ServePageOptions, pages: PageTable, vie
     'page' in shown ? { ...shown, page: formIds.addTo(shown.page, person) } : shown
 
   return {
-    async serve(ctx, route, param) {
+    /** Answers a request for a page, or a form. */
+    async serve(ctx: Context, route: PageRoute, param: (name: string) => string) {
       const view = viewOf(ctx)
       let person: Person | null = null
       try {
@@ -121,7 +117,9 @@ export function createServePage(options: ServePageOptions, pages: PageTable, vie
         present(ctx, problemPage(error, { view, person, ctx, log }))
       }
     },
-    showFilled: async (ctx, person, filled) => withIds(await filledPage(await visitOf(ctx, person, () => ''), filled), person),
+    /** Shows the page of a form with the fields that were sent to `path`. The form is not carried out. */
+    showFilled: async (ctx: Context, person: Person, filled: Filled): Promise<PageAnswer> =>
+      withIds(await filledPage(await visitOf(ctx, person, () => ''), filled), person),
   }
 }
 
@@ -192,16 +190,12 @@ interface FoundPage {
 }
 
 /** Finds routes by paths, which may have been received: only a path of a route is found. */
-export interface PageTable {
-  readonly find: (method: PageRoute['method'], path: string) => FoundPage | null
-  /** Finds the page with the form that is sent to `path`: the page at the same path, or at the path without its last parts. */
-  readonly pageOfForm: (path: string) => FoundPage | null
-}
+export type PageTable = ReturnType<typeof createPageTable>
 
 /** The characters of a part of a path. */
 const PART = "([\\w.~%!$&'()*+,;=:@-]+)"
 
-export function createPageTable(routes: readonly PageRoute[]): PageTable {
+export function createPageTable(routes: readonly PageRoute[]) {
   const rows = routes.map((route) => ({ route, pattern: new RegExp(`^${route.path.replaceAll(/:\w+/g, PART)}$`) }))
 
   function find(method: PageRoute['method'], path: string): FoundPage | null {
@@ -216,7 +210,8 @@ export function createPageTable(routes: readonly PageRoute[]): PageTable {
 
   return {
     find,
-    pageOfForm(path) {
+    /** Finds the page with the form that is sent to `path`: the page at the same path, or at the path without its last parts. */
+    pageOfForm(path: string): FoundPage | null {
       for (let at = path; at !== ''; at = at.replace(/\/[^/]*$/, '')) {
         const found = find('get', at)
         if (found !== null) return found

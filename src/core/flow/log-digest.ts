@@ -126,20 +126,15 @@ interface PushCauses {
 }
 
 /** Logs refused and quarantined pushes, at most one line per minute and outcome. */
-interface PushLog {
-  /** Counts pushes with an outcome. */
-  add(outcome: string, count: number, causes?: PushCauses): void
-  /** Logs the last count of pushes that could not be stored. Call it when pushes can be stored again. */
-  storedAgain(): void
-}
-
-export function createPushLog(digest: LogDigest): PushLog {
+export function createPushLog(digest: LogDigest) {
   return {
-    add(outcome, count, { senders = [], reasons = [] } = {}) {
+    /** Counts pushes with an outcome. */
+    add(outcome: string, count: number, { senders = [], reasons = [] }: PushCauses = {}) {
       const message = MESSAGES.get(outcome)
       if (message === undefined) return
       digest.add(message, count, outcome === 'signature_invalid' ? { senders } : outcome === 'quarantined' ? { reasons } : {})
     },
+    /** Logs the last count of pushes that could not be stored. Call it when pushes can be stored again. */
     storedAgain: () => digest.report(NOT_STORED),
   }
 }

@@ -68,17 +68,11 @@ export function createDutyCycle(
 
 const REST_MS_MAX = 1000
 
-interface WakeupTimer {
-  /** Sets the time to ring, in epoch milliseconds. A time in the past rings at once. If an earlier time is already set, that time stays. */
-  set(atMs: number): void
-  cancel(): void
-}
-
 /** The longest wait before the clock is read again. So if somebody sets the clock forward, the timer rings at most a minute late. */
 const TIMER_MS_MAX = 60_000
 
 /** Creates a timer that calls `ring` at the earliest of the times that were set. */
-export function createWakeupTimer(ring: () => void, now: () => number): WakeupTimer {
+export function createWakeupTimer(ring: () => void, now: () => number) {
   let setForMs: number | null = null
   let timer: NodeJS.Timeout | null = null
 
@@ -100,7 +94,8 @@ export function createWakeupTimer(ring: () => void, now: () => number): WakeupTi
   }
 
   return {
-    set(atMs) {
+    /** Sets the time to ring, in epoch milliseconds. A time in the past rings at once. If an earlier time is already set, that time stays. */
+    set(atMs: number) {
       if (setForMs !== null && setForMs <= atMs) return
       setForMs = atMs
       start()

@@ -60,18 +60,13 @@ export async function startReplicas({ listen, webhook }: Config, options: Replic
   }
 }
 
-interface Balancer {
-  readonly url: string
-  stop(): Promise<void>
-}
-
 const BODY_BYTES_MAX = 1024 * 1024
 const TIMEOUT_MS = 10_000
 /** Headers that are about the connection, so they are not passed on with the request. */
 const HOP_HEADERS = new Set(['connection', 'content-length', 'expect', 'host', 'keep-alive', 'transfer-encoding'])
 
 /** Passes requests to the targets in turn. If a target cannot be reached, tries the next one. */
-async function startBalancer(host: string, port: number, targets: readonly string[]): Promise<Balancer> {
+async function startBalancer(host: string, port: number, targets: readonly string[]) {
   let turn = 0
   const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const asked = { method: request.method ?? 'GET', headers: headersOf(request), body: await bodyOf(request) }

@@ -326,19 +326,16 @@ export interface SandboxStats {
   readonly time: { readonly simulated: string; readonly finished: boolean; readonly speed: number }
 }
 
-export interface CallCounter {
-  count(path: string, status: number): void
-  stats(): CallStats
-}
+export type CallCounter = ReturnType<typeof createCallCounter>
 
-export function createCallCounter(): CallCounter {
+export function createCallCounter() {
   const counts = new Map<string, Map<string, number>>()
   return {
-    count: (path, status) => {
+    count: (path: string, status: number) => {
       const statuses = counts.get(path) ?? new Map<string, number>()
       counts.set(path, statuses.set(String(status), (statuses.get(String(status)) ?? 0) + 1))
     },
-    stats: () => Object.fromEntries([...counts].map(([path, statuses]) => [path, Object.fromEntries(statuses)])),
+    stats: (): CallStats => Object.fromEntries([...counts].map(([path, statuses]) => [path, Object.fromEntries(statuses)])),
   }
 }
 

@@ -83,18 +83,7 @@ export interface ErasureList {
 }
 
 /** Lets operators erase parcels (CONTRACT, `DELETE /relay/parcels/{identifier}`). */
-export interface ManageErasures {
-  /**
-   * Erases the parcel of an identifier, and removes its identifiers from other records. A call may be repeated. Throws
-   * `bad_tracking_number`, `not_found` and `storage_unavailable`.
-   */
-  forget(identifier: string, order: { readonly dryRun: boolean }, by: Actor): Promise<ErasureReport>
-  /**
-   * Erases the parcels of a list of identifiers. Reports lines with an invalid or unknown identifier, and erases the other lines. Throws
-   * `bad_request` and `body_too_large`.
-   */
-  forgetList(list: ErasureList): Promise<ErasureListReport>
-}
+export type ManageErasures = ReturnType<typeof createManageErasures>
 
 /** How many identifiers one transaction erases. */
 const BATCH = 20
@@ -111,7 +100,7 @@ interface Found {
   readonly restoredAtMs: number | null
 }
 
-export function createManageErasures(ports: ManageErasuresPorts): ManageErasures {
+export function createManageErasures(ports: ManageErasuresPorts) {
   const { write, key, meter, clock } = ports
 
   async function erase(identifiers: readonly string[], dryRun: boolean, by: Actor): Promise<Found> {
@@ -166,12 +155,20 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
   }
 
   return {
-    async forget(text, { dryRun }, by) {
+    /**
+     * Erases the parcel of an identifier, and removes its identifiers from other records. A call may be repeated. Throws
+     * `bad_tracking_number`, `not_found` and `storage_unavailable`.
+     */
+    async forget(text: string, { dryRun }: { readonly dryRun: boolean }, by: Actor): Promise<ErasureReport> {
       const found = await erase([readIdentifier(text)], dryRun, by)
       if (found.results.every(({ outcome }) => outcome === 'unknown')) throw new AppError('not_found', 'No parcel has this identifier.')
       return await reportOf(found, dryRun, by)
     },
-    async forgetList({ format, column, dryRun, lines, by }) {
+    /**
+     * Erases the parcels of a list of identifiers. Reports lines with an invalid or unknown identifier, and erases the other lines. Throws
+     * `bad_request` and `body_too_large`.
+     */
+    async forgetList({ format, column, dryRun, lines, by }: ErasureList): Promise<ErasureListReport> {
       const list = await readList(format, column, lines)
       const found = await erase(
         list.identifiers.map(({ identifier }) => identifier),

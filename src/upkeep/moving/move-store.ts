@@ -256,17 +256,14 @@ function progress(step: MoveStep, done: number, total: number): MoveProgress {
   return { step, done, total: Math.max(done, total) }
 }
 
-interface PageSizes {
-  next(table: CopiedTable): number
-  saw(table: CopiedTable, rows: readonly StoredRow[]): void
-}
+type PageSizes = ReturnType<typeof createPageSizes>
 
 /** Chooses the number of rows of a page by the average row size of the previous page, so that a page has at most about `BYTES_PER_PAGE`. */
-function createPageSizes(): PageSizes {
+function createPageSizes() {
   const sizes = new Map<string, number>()
   return {
-    next: ({ name }) => sizes.get(name) ?? Math.ceil(ROWS_MAX / 10),
-    saw({ name }, rows) {
+    next: ({ name }: CopiedTable) => sizes.get(name) ?? Math.ceil(ROWS_MAX / 10),
+    saw({ name }: CopiedTable, rows: readonly StoredRow[]) {
       if (rows.length === 0) return
       const bytes = rows.reduce((sum, row) => sum + sizeOf(row), 0) / rows.length
       sizes.set(name, Math.min(ROWS_MAX, Math.max(1, Math.floor(BYTES_PER_PAGE / bytes))))

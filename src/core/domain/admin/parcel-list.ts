@@ -185,19 +185,11 @@ function splitCells(line: string, separator: string): readonly string[] | null {
   return quoted ? null : [...cells, cell.trim()]
 }
 
-/** Decodes the text of a list piece by piece. */
-interface ListDecoder {
-  /** Returns the text of a piece. A character that is cut off at its end is returned with the next piece. */
-  write(bytes: Uint8Array): string
-  /** Returns the rest of the text, after the last piece. */
-  end(): string
-}
-
 /**
  * Creates a decoder for a list. A list that begins with the byte order mark of UTF-16 is decoded as UTF-16 ("Unicode text" of spreadsheets), any
  * other list as UTF-8. The mark is dropped.
  */
-export function createListDecoder(): ListDecoder {
+export function createListDecoder() {
   let decoder: InstanceType<typeof TextDecoder> | null = null
   let start: Uint8Array = new Uint8Array()
 
@@ -207,7 +199,8 @@ export function createListDecoder(): ListDecoder {
   }
 
   return {
-    write(bytes) {
+    /** Returns the text of a piece. A character that is cut off at its end is returned with the next piece. */
+    write(bytes: Uint8Array) {
       if (decoder !== null) return decoder.decode(bytes, { stream: true })
       const joined = new Uint8Array(start.length + bytes.length)
       joined.set(start)
@@ -215,6 +208,7 @@ export function createListDecoder(): ListDecoder {
       start = joined
       return start.length < 2 ? '' : begin()
     },
+    /** Returns the rest of the text, after the last piece. */
     end() {
       const text = decoder === null ? begin() : ''
       return text + (decoder?.decode() ?? '')

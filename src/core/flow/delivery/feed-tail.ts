@@ -63,16 +63,7 @@ async function readFeedSlice(reads: FeedPagePorts['reads'], request: { after: nu
   }
 }
 
-export interface FeedTail {
-  /**
-   * Reads the next events after a sequence. A page that reaches the end of the feed has all events that were committed before the call. Readers
-   * at the same sequence get the same page object, so a caller can use it as the key of a cache, for example of encoded pages. Throws
-   * `feed_gone`, `feed_rewound` and `storage_unavailable`.
-   */
-  read(request: PageRequest): Promise<FeedPage>
-  /** Drops the pages in memory. Call it when the store may have lost their events. */
-  forget(): void
-}
+export type FeedTail = ReturnType<typeof createFeedTail>
 
 /** One call extends the tail by at most this many reads of the store. Readers who want more events ask again. */
 const READS_MAX = 20
@@ -93,10 +84,16 @@ interface Kept {
  *
  * An event is shown as it was when it was first read. Later changes follow as separate events.
  */
-export function createFeedTail(ports: FeedPagePorts): FeedTail {
+export function createFeedTail(ports: FeedPagePorts) {
   let tail = createReads(ports)
   return {
-    read: (request) => tail.read(request),
+    /**
+     * Reads the next events after a sequence. A page that reaches the end of the feed has all events that were committed before the call. Readers
+     * at the same sequence get the same page object, so a caller can use it as the key of a cache, for example of encoded pages. Throws
+     * `feed_gone`, `feed_rewound` and `storage_unavailable`.
+     */
+    read: (request: PageRequest): Promise<FeedPage> => tail.read(request),
+    /** Drops the pages in memory. Call it when the store may have lost their events. */
     forget() {
       // Reads that are running may still fill the old cache, so it must not be used any more.
       tail = createReads(ports)

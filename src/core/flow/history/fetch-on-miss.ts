@@ -203,12 +203,7 @@ export interface FetchOncePorts extends Reads<'findParcel'>, Writes<'noteLanguag
  * Makes one call to the carrier for all apps that ask the same question at the same time. They get the answer after it was recorded. Throws
  * only `storage_unavailable`.
  */
-export interface FetchOnce {
-  /** Asks about an identifier that no parcel has, with one call for all apps and languages (DOMAIN 1.5). */
-  aboutUnknown(question: Question): Promise<FetchOutcome>
-  /** Asks about a known parcel, with one call for each language (DOMAIN 4.2). */
-  aboutKnown(question: KnownQuestion): Promise<FetchOutcome>
-}
+export type FetchOnce = ReturnType<typeof createFetchOnce>
 
 interface Question {
   readonly identifier: string
@@ -235,7 +230,7 @@ const RETRY_AFTER_MS = 30_000
 export function createFetchOnce(
   { carrier, recorder, reads, write, together = alone }: FetchOncePorts,
   { notFoundForMs }: { readonly notFoundForMs: number },
-): FetchOnce {
+) {
   const flights = createSingleFlight<FetchOutcome>()
 
   const ask = async ({ identifier, language, app }: Question, known: KnownParcel | null): Promise<FetchOutcome> => {
@@ -266,14 +261,16 @@ export function createFetchOnce(
     })
 
   return {
-    aboutUnknown: (question) =>
+    /** Asks about an identifier that no parcel has, with one call for all apps and languages (DOMAIN 1.5). */
+    aboutUnknown: (question: Question): Promise<FetchOutcome> =>
       fly(question.identifier, async () => {
         // Another call may have recorded the parcel since this caller read the store.
         if ((await reads.findParcel(question.identifier)) !== null) return { kind: 'recorded' }
         return ask(question, null)
       }),
     // Wait for a running `aboutUnknown` call first, because it may bring what this question lacks.
-    aboutKnown: (question) => {
+    /** Asks about a known parcel, with one call for each language (DOMAIN 4.2). */
+    aboutKnown: (question: KnownQuestion): Promise<FetchOutcome> => {
       const { parcelId, identifier, language, isLacking } = question
       const start = async (): Promise<FetchOutcome> => {
         // Another call, perhaps of another replica, may have fetched the answer since this caller read the store.

@@ -139,13 +139,6 @@ export function createClaimPoll(store: Transactions): WriteSide['claimPoll'] {
     })
 }
 
-interface PollPriority {
-  /** Returns the ids of the most valuable due parcels, the best first. Each call returns other parcels. Empty: nothing is due. */
-  best(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]>
-  /** Drops the ranking. Call it when calls are not scarce. */
-  forget(): void
-}
-
 interface Ranked {
   readonly parcelId: number
   readonly worth: number
@@ -163,7 +156,7 @@ const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
  * best, and continues where the last look stopped. After the last parcel, the next look begins again. Up to two thousand due polls are all
  * ranked every minute, which is enough because values change over hours.
  */
-function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
+function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>) {
   let ranked: readonly Ranked[] = []
   let cursor: DueCursor | null = null
   let lookedAtMs = Number.NEGATIVE_INFINITY
@@ -187,7 +180,8 @@ function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<R
   }
 
   return {
-    async best(tx, nowMs, limit) {
+    /** Returns the ids of the most valuable due parcels, the best first. Each call returns other parcels. Empty: nothing is due. */
+    async best(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
       // Take the absolute value, so that polls are ranked even if the clock was put back.
       const looks = Math.min(LOOKS_MAX, Math.floor(Math.abs(nowMs - lookedAtMs) / LOOK_EVERY_MS))
       if (looks > 0) lookedAtMs = nowMs
@@ -199,6 +193,7 @@ function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<R
       ranked = ranked.slice(limit)
       return best.map(({ parcelId }) => parcelId)
     },
+    /** Drops the ranking. Call it when calls are not scarce. */
     forget() {
       ranked = []
       cursor = null

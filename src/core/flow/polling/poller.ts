@@ -159,17 +159,14 @@ export function createClaimAnswered(
  */
 
 /** The parcels that are being polled, on schedule or by order. */
-export interface PollsUnderWay {
-  /** Lists the parcel as being polled until `work` has ended. */
-  during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value>
-  list(): readonly number[]
-}
+export type PollsUnderWay = ReturnType<typeof createPollsUnderWay>
 
 /** Create it only once, because scheduled polls and operators' orders share it. */
-export function createPollsUnderWay(): PollsUnderWay {
+export function createPollsUnderWay() {
   const underWay = new Map<number, number>()
   return {
-    async during(parcelId, work) {
+    /** Lists the parcel as being polled until `work` has ended. */
+    async during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> {
       underWay.set(parcelId, (underWay.get(parcelId) ?? 0) + 1)
       try {
         return await work()
@@ -179,7 +176,7 @@ export function createPollsUnderWay(): PollsUnderWay {
         else underWay.delete(parcelId)
       }
     },
-    list: () => [...underWay.keys()],
+    list: (): readonly number[] => [...underWay.keys()],
   }
 }
 

@@ -1,16 +1,16 @@
 /** Shows which parcels have changed, in memory that the threads share. The writer notes each change, and caches see it without a message. */
-export interface ChangeTable {
-  readonly count: BigInt64Array
-  /** The number of the last change in each slot. Each parcel belongs to one slot. */
-  readonly last: BigInt64Array
-}
+export type ChangeTable = ReturnType<typeof createChangeTable>
 
 /** The number of slots, a power of two. Several parcels share a slot, and a change of one parcel counts as a change of all of them. */
 const SLOTS = 256 * 1024
 
-export function createChangeTable(): ChangeTable {
+export function createChangeTable() {
   const shared = (length: number) => new BigInt64Array(new SharedArrayBuffer(length * BigInt64Array.BYTES_PER_ELEMENT))
-  return { count: shared(1), last: shared(SLOTS) }
+  return {
+    count: shared(1),
+    /** The number of the last change in each slot. Each parcel belongs to one slot. */
+    last: shared(SLOTS),
+  }
 }
 
 /** Returns the number of the last change, a mark for `hasChanged`. Call it before reading the parcel from the store. */

@@ -31,21 +31,17 @@ const NOT_KEPT = -1
 /** Converts a new number to the value of `content` that announces it, and back: 0 is -2, 1 is -3, and so on. */
 const numberOf = (mark: number): number => -2 - mark
 
-export interface EventEncoder {
-  encode(reading: ParsedEvent): EncodedPush
-  /** Gives the content of the last encoded event its number. Call it after the event was sent, because only then the decoder gets the content. */
-  sent(): void
-}
+export type EventEncoder = ReturnType<typeof createEventEncoder>
 
 /** Line feeds and spaces can separate the parts, because instants and ids contain neither, and the content is JSON on one line. */
-export function createEventEncoder(): EventEncoder {
+export function createEventEncoder() {
   const numbers = new Map<string, number>()
   const contents: string[] = []
   let next = 0
   /** The content that gets the next number when `sent` is called. */
   let unsent: string | null = null
   return {
-    encode(reading) {
+    encode(reading: ParsedEvent): EncodedPush {
       unsent = null
       if (!reading.ok) return { text: `\n${reading.reason}`, content: NOT_KEPT }
       const { sighting, content, trackingIds, textsDropped } = reading.observation
@@ -58,6 +54,7 @@ export function createEventEncoder(): EventEncoder {
       unsent = content
       return { text: own + content, content: numberOf(next) }
     },
+    /** Gives the content of the last encoded event its number. Call it after the event was sent, because only then the decoder gets the content. */
     sent() {
       if (unsent === null) return
       const before = contents[next]

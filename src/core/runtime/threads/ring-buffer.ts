@@ -5,12 +5,7 @@ import { createEventDecoder, createEventEncoder } from './event-codec.ts'
  * A ring buffer for one producer and one consumer. It passes pushes to the writer's thread in shared memory. Large pushes and other
  * observations are sent as messages. For each of them, the buffer has an empty entry.
  */
-export interface RingBuffer {
-  /** The entries one after the other, each a whole number of 8-byte words: head, body, content encoding, and the encoded event. */
-  readonly memory: SharedArrayBuffer
-  /** The read position, the write position, the number of reads, and the number of entries put. */
-  readonly state: Int32Array
-}
+export type RingBuffer = ReturnType<typeof createRingBuffer>
 
 /** In place of the length of a body, this means that the observation comes by message. */
 const BY_MESSAGE = -1
@@ -38,9 +33,11 @@ const EVENT_AT = 3
 const CONTENT = 8
 const HEAD_BYTES = 5 * WORD
 
-export function createRingBuffer(bytes: number): RingBuffer {
+export function createRingBuffer(bytes: number) {
   return {
+    /** The entries one after the other, each a whole number of 8-byte words: head, body, content encoding, and the encoded event. */
     memory: new SharedArrayBuffer(wholeWords(bytes)),
+    /** The read position, the write position, the number of reads, and the number of entries put. */
     state: new Int32Array(new SharedArrayBuffer(4 * Int32Array.BYTES_PER_ELEMENT)),
   }
 }

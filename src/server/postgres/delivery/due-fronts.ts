@@ -32,19 +32,14 @@ interface Front {
   readonly hasWoken: boolean
 }
 
-export interface DueFronts {
-  /** See `WriteTx.findNextDeliveries`. */
-  find(session: Session, request: NextRequest): Promise<NextDeliveries>
-  /** Call it when a delivery may be due before the front, or after a rollback of the transaction that read the front. */
-  forget(endpointId: string): void
-}
+export type DueFronts = ReturnType<typeof createDueFronts>
 
 /**
  * Begins each search for due deliveries at the first due one (the front), not at the start of the index. While any transaction stays open,
  * the index keeps the entries of all deliveries that have ended since, and a search from the start steps over all of them. So only the
  * search for the front itself begins at the start, at most every two seconds.
  */
-export function createDueFronts(): DueFronts {
+export function createDueFronts() {
   const fronts = new Map<string, Front>()
   function knownFront({ endpointId, round, nowMs }: NextRequest): Front | null {
     const front = fronts.get(endpointId)
@@ -52,14 +47,16 @@ export function createDueFronts(): DueFronts {
     return front !== undefined && front.round === round && ageMs >= 0 && ageMs < FRONT_LASTS_MS ? front : null
   }
   return {
-    async find(session, request) {
+    /** See `WriteTx.findNextDeliveries`. */
+    async find(session: Session, request: NextRequest): Promise<NextDeliveries> {
       const known = knownFront(request)
       const front = known ?? (await readFront(session, request))
       fronts.set(request.endpointId, front)
       const lookAgainAtMs = known === null ? null : known.takenAtMs + FRONT_LASTS_MS
       return await findNextDeliveries(session, request, async (look) => ({ ...(await findFrom(session, front, look)), lookAgainAtMs }))
     },
-    forget(endpointId) {
+    /** Call it when a delivery may be due before the front, or after a rollback of the transaction that read the front. */
+    forget(endpointId: string) {
       fronts.delete(endpointId)
     },
   }
