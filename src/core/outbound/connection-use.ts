@@ -69,8 +69,6 @@ function isConnectionUser(handler: Dispatcher.DispatchHandler): handler is Conne
  * Decides whether a failed request may be repeated. A repeat is allowed if an earlier request had used the same connection, and the other side
  * closed the connection without a byte of an answer. Then the other side most likely never saw the request.
  */
-export type ReuseCheck = ReturnType<typeof createReuseCheck>
-
 export function createReuseCheck() {
   let use: ConnectionUse | null = null
   let socket: Socket | null = null

@@ -1,8 +1,6 @@
 /** The result of a pass. `busy`: begin another pass at once. `idle`: wait until the worker is woken. */
 export type PassResult = 'busy' | 'idle'
 
-export type Worker = ReturnType<typeof startWorker>
-
 /** Creates a worker that runs passes when it is woken, until a pass returns `idle` or fails. */
 export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: unknown) => void) {
   let woken = false

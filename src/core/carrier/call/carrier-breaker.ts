@@ -29,9 +29,6 @@ export interface Question {
 
 type Asked = Pick<Question, 'identifier' | 'ofNobody'>
 
-/** The circuit breaker for calls to the carrier. */
-export type CarrierBreaker = ReturnType<typeof createCarrierBreaker>
-
 export interface CarrierBreakerPorts extends Pick<Relay, 'clock' | 'log'> {
   /** Returns identifiers about which the carrier gave an answer when they were last asked about; empty: there are none. */
   readonly answeredBefore?: (() => Promise<readonly string[]>) | undefined

@@ -158,9 +158,6 @@ function overloaded(): EdgeError {
   return new EdgeError('overloaded', 'Too many bytes are being received at once. Try again later.', { retryAfterMs: RETRY_AFTER_MS })
 }
 
-/** Collects the chunks of a body as they arrive. */
-export type Body = ReturnType<typeof createBody>
-
 /** Smaller buffers are left to the garbage collector, because freeing them costs more than it saves. */
 const GIVEN_BACK_BYTES_MIN = 16 * 1024
 const NOTHING = Buffer.alloc(0)

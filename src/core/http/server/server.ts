@@ -37,8 +37,6 @@ export interface ServerTimeouts {
   readonly inactiveMs: number
 }
 
-export type RunningServer = Awaited<ReturnType<typeof startServer>>
-
 const TIMEOUTS: ServerTimeouts = {
   firstRequestMs: 10_000,
   headersMs: 5000,

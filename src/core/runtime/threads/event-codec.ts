@@ -31,8 +31,6 @@ const NOT_KEPT = -1
 /** Converts a new number to the value of `content` that announces it, and back: 0 is -2, 1 is -3, and so on. */
 const numberOf = (mark: number): number => -2 - mark
 
-export type EventEncoder = ReturnType<typeof createEventEncoder>
-
 /** Line feeds and spaces can separate the parts, because instants and ids contain neither, and the content is JSON on one line. */
 export function createEventEncoder() {
   const numbers = new Map<string, number>()
