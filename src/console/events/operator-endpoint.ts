@@ -16,16 +16,11 @@ interface EnableOperatorPorts extends Part<'clock', 'now'>, Reads<'listEndpoints
 }
 
 /** Enables the endpoint for operator events after a 410 or 120 hours of failures has disabled it. What has waited is sent then. */
-export interface EnableOperator {
-  /** By an operator's order. Does nothing if it is enabled. Throws `not_found` if no config names an address. */
-  enable(by: Actor): Promise<void>
-  /** Enables it if it has been disabled for a day. It reports all trouble but its own, so nobody may know of that. */
-  tryDaily(): Promise<void>
-}
+export type EnableOperator = ReturnType<typeof createEnableOperator>
 
 const DAY_MS = 86_400_000
 
-export function createEnableOperator({ reads, write, clock, review }: EnableOperatorPorts): EnableOperator {
+export function createEnableOperator({ reads, write, clock, review }: EnableOperatorPorts) {
   async function enable({ endpoint }: EndpointState, by: Actor | null): Promise<void> {
     const nowMs = clock.now()
     const action = by === null ? {} : { action: { atMs: nowMs, by, action: 'operator.enabled' as const, target: null, detail: {} } }
@@ -34,10 +29,12 @@ export function createEnableOperator({ reads, write, clock, review }: EnableOper
   }
 
   return {
-    async enable(by) {
+    /** By an operator's order. Does nothing if it is enabled. Throws `not_found` if no config names an address. */
+    async enable(by: Actor) {
       const state = await operatorState(reads)
       if (state.disabled !== null) await enable(state, by)
     },
+    /** Enables it if it has been disabled for a day. It reports all trouble but its own, so nobody may know of that. */
     async tryDaily() {
       const state = (await reads.listEndpoints()).find(isOperator)
       if (state?.disabled !== 'gone' && state?.disabled !== 'failing') return

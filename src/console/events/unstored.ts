@@ -43,20 +43,7 @@ export interface UnstoredPorts
 }
 
 /** Keeps what could not be written to the store, and writes it as soon as it can be. */
-export interface Unstored {
-  /** Writes to the store now, or keeps it. A trouble that is kept already has begun only once. Never rejects. */
-  write(what: Unwritten): Promise<void>
-  /** Adds a part that keeps by itself what it could not write. `list` returns that, so that it is saved to the file with the rest. */
-  add(list: () => readonly Unwritten[]): void
-  /** When a trouble began that is not stored yet; null: there is none. */
-  sinceMs(subject: string): number | null
-  /** The relay has started. Notes that it did not run since the last run was alive: a start that ends at the full disk changes nothing. Never rejects. */
-  isUp(): Promise<void>
-  /** Forgets a trouble that is not stored yet. */
-  drop(subject: string): void
-  /** Tries again. Operators are told at once, by `post`, what still cannot be stored. Then saves to the file what is left. Never rejects. */
-  retry(post?: PostOperator): Promise<void>
-}
+export type Unstored = ReturnType<typeof createUnstored>
 
 /** If more is kept, the oldest goes. */
 const KEPT_MAX = 200
@@ -73,7 +60,7 @@ interface Waiting extends Kept {
 }
 
 /** Begins with what the last run has left in the file. */
-export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts): Unstored {
+export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts) {
   const lists: (() => readonly Unwritten[])[] = []
   const [saving, startedMs] = [openSaving(file, log), clock.now()]
   let kept: readonly Waiting[] = saving.left.map((one) => ({ ...one, failures: 0 }))
@@ -129,7 +116,8 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
   }
 
   return {
-    async write(what) {
+    /** Writes to the store now, or keeps it. A trouble that is kept already has begun only once. Never rejects. */
+    async write(what: Unwritten) {
       // Operators may know the beginning already: after a restart, the trouble is found once more.
       if (what.kind === 'trouble' && kept.some((one) => isAbout(one.what, what.begun.subject))) return
       const atMs = clock.now()
@@ -143,16 +131,21 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
         await save()
       })
     },
+    /** The relay has started. Notes that it did not run since the last run was alive: a start that ends at the full disk changes nothing. Never rejects. */
     async isUp() {
       kept = kept.map((one) => ({ ...one, what: downAfter(one.what, startedMs) }))
       await inTurn(async () => void (await writeAll()))
     },
-    add: (list) => void lists.push(list),
-    sinceMs: (subject) => kept.flatMap(({ what }) => (isAbout(what, subject) ? [what.begun.nowMs] : []))[0] ?? null,
-    drop(subject) {
+    /** Adds a part that keeps by itself what it could not write. `list` returns that, so that it is saved to the file with the rest. */
+    add: (list: () => readonly Unwritten[]) => void lists.push(list),
+    /** When a trouble began that is not stored yet; null: there is none. */
+    sinceMs: (subject: string): number | null => kept.flatMap(({ what }) => (isAbout(what, subject) ? [what.begun.nowMs] : []))[0] ?? null,
+    /** Forgets a trouble that is not stored yet. */
+    drop(subject: string) {
       kept = kept.filter(({ what }) => !isAbout(what, subject))
     },
-    async retry(post) {
+    /** Tries again. Operators are told at once, by `post`, what still cannot be stored. Then saves to the file what is left. Never rejects. */
+    async retry(post?: PostOperator) {
       await inTurn(async () => {
         failedRounds = (await writeAll()) ? failedRounds + 1 : 0
       })

@@ -12,36 +12,11 @@ import { wrongInput } from '../../core/domain/read-input.ts'
 import type { Reads } from '../../core/flow/relay.ts'
 
 /** Lists the events that operators were notified of, and the orders that they gave (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
-export interface OperationQueries {
-  /** Lists events, the newest first. Null: no restriction; `cursor` null: the first page. */
-  events(
-    question: Omit<OperatorEventQuery, 'before'> & { readonly cursor: TimeCursor | null },
-  ): Promise<{ readonly events: readonly ToldEvent[]; readonly next: string | null }>
-  /** Lists actions of the audit trail, the newest first. Throws `bad_request` if `toMs` is not later than `fromMs`. */
-  actions(
-    question: ActionFilter & {
-      readonly target: ListedTarget | null
-      readonly cursor: TimeCursor | null
-      readonly limit: number
-    },
-  ): Promise<{
-    readonly actions: readonly KeptAction[]
-    /** The parcels, deliveries and pushes among what the actions are about that still exist, each as its kind, a colon, and its id. */
-    readonly existing: ReadonlySet<string>
-    readonly next: string | null
-  }>
-  /** Lists the stored counts of a kind, by the hour or the day, the oldest first. Null: no limit. */
-  tallies(question: {
-    readonly kind: TallyKind
-    readonly span: TallySpan
-    readonly fromMs: number | null
-    readonly toMs: number | null
-  }): Promise<readonly Tally[]>
-}
+export type OperationQueries = ReturnType<typeof createOperationQueries>
 
 type Parts = Reads<'listOperatorEvents' | 'listActions' | 'existingTargets' | 'listTallies' | 'inspectParcel'>
 
-export function createOperationQueries({ reads }: Parts): OperationQueries {
+export function createOperationQueries({ reads }: Parts) {
   /** An order about a parcel names the identifier by which it was given, which may be any of the parcel's. */
   async function withOtherNames(target: ListedTarget): Promise<readonly ListedTarget[]> {
     const parcel = target.kind === 'parcel' ? await reads.inspectParcel(target.id) : null
@@ -50,12 +25,40 @@ export function createOperationQueries({ reads }: Parts): OperationQueries {
   }
 
   return {
-    async events({ cursor, ...query }) {
+    /** Lists events, the newest first. Null: no restriction; `cursor` null: the first page. */
+    async events({ cursor, ...query }: Omit<OperatorEventQuery, 'before'> & { readonly cursor: TimeCursor | null }): Promise<{
+      readonly events: readonly ToldEvent[]
+      readonly next: string | null
+    }> {
       const events = await reads.listOperatorEvents({ ...query, before: cursor })
       return { events, next: nextAfter(events, query.limit) }
     },
-    tallies: ({ fromMs, toMs, ...query }) => reads.listTallies({ ...query, fromMs: fromMs ?? 0, toMs: toMs ?? Number.MAX_SAFE_INTEGER }),
-    async actions({ cursor, target, ...query }) {
+    /** Lists the stored counts of a kind, by the hour or the day, the oldest first. Null: no limit. */
+    tallies: ({
+      fromMs,
+      toMs,
+      ...query
+    }: {
+      readonly kind: TallyKind
+      readonly span: TallySpan
+      readonly fromMs: number | null
+      readonly toMs: number | null
+    }): Promise<readonly Tally[]> => reads.listTallies({ ...query, fromMs: fromMs ?? 0, toMs: toMs ?? Number.MAX_SAFE_INTEGER }),
+    /** Lists actions of the audit trail, the newest first. Throws `bad_request` if `toMs` is not later than `fromMs`. */
+    async actions({
+      cursor,
+      target,
+      ...query
+    }: ActionFilter & {
+      readonly target: ListedTarget | null
+      readonly cursor: TimeCursor | null
+      readonly limit: number
+    }): Promise<{
+      readonly actions: readonly KeptAction[]
+      /** The parcels, deliveries and pushes among what the actions are about that still exist, each as its kind, a colon, and its id. */
+      readonly existing: ReadonlySet<string>
+      readonly next: string | null
+    }> {
       if (query.fromMs !== null && query.toMs !== null && query.fromMs >= query.toMs)
         throw wrongInput('query', 'to', 'to must be later than from.')
       const targets = target === null ? null : await withOtherNames(target)

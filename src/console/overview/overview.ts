@@ -110,16 +110,12 @@ export interface Past {
 }
 
 /** Collects what operators see of the relay at a glance. */
-export interface Overview {
-  /** Reads only what shows whether something is wrong. */
-  glance(): Promise<Glance>
-  read(): Promise<Situation & Past>
-}
+export type Overview = ReturnType<typeof createOverview>
 
 /** How many endpoints in trouble have their backlogs counted, and how many events are shown. */
 export const SHOWN = { backlogs: 20, events: 10 }
 
-export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, ...ports }: OverviewPorts): Overview {
+export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, ...ports }: OverviewPorts) {
   /** Reads everything but the counts, because counting is expensive. */
   const look = async (): Promise<Omit<Glance, 'counts'>> => {
     const pushes = await write.pushChannel()
@@ -170,8 +166,9 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
   }
 
   return {
-    glance: async () => ({ ...(await look()), counts: { quarantined: await reads.countQuarantined() } }),
-    async read() {
+    /** Reads only what shows whether something is wrong. */
+    glance: async (): Promise<Glance> => ({ ...(await look()), counts: { quarantined: await reads.countQuarantined() } }),
+    async read(): Promise<Situation & Past> {
       const seen = await look()
       const troubled = [...(seen.operator === null ? [] : [seen.operator]), ...seen.endpoints].filter(isInTrouble).slice(0, SHOWN.backlogs)
       const troubledIds = troubled.map(({ endpoint }) => endpoint.id)

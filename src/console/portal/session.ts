@@ -34,19 +34,7 @@ export interface SessionSettings {
 }
 
 /** The sessions of the portal. A session is a token in a cookie, so any replica can check it without the store. */
-export interface Sessions {
-  /**
-   * Returns the person who has sent a request. Null: nobody is logged in. `isUse`: whether the request may renew the session. Throws
-   * `forbidden` if the proxy's header is empty, or was sent more than once.
-   */
-  personOf(ctx: Context, isUse: boolean): Promise<Person | null>
-  /** Watches whether the person of a long request, such as a stream, keeps access while it runs. */
-  hold(ctx: Context, person: Person): Promise<Held>
-  /** Begins a session: sets its cookie. Returns the person. Throws the same errors as `Authenticate.issueToken`. */
-  logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<Person>
-  /** Ends the session: none of its tokens is valid any more, at any replica. */
-  logOut(ctx: Context): Promise<void>
-}
+export type Sessions = ReturnType<typeof createSessions>
 
 export interface Held {
   /** The id of the session, or the name of a person whom the proxy logs in. */
@@ -55,7 +43,7 @@ export interface Held {
   readonly release: () => void
 }
 
-export function createSessions({ authenticate, relayId, settings, isFromProxy }: SessionsOptions): Sessions {
+export function createSessions({ authenticate, relayId, settings, isFromProxy }: SessionsOptions) {
   const name = `parcel-relay-${relayId.slice(0, 8)}`
 
   const setCookie = (ctx: Context, value: string, more: string): void => {
@@ -67,7 +55,11 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
   }
 
   return {
-    async personOf(ctx, isUse) {
+    /**
+     * Returns the person who has sent a request. Null: nobody is logged in. `isUse`: whether the request may renew the session. Throws
+     * `forbidden` if the proxy's header is empty, or was sent more than once.
+     */
+    async personOf(ctx: Context, isUse: boolean): Promise<Person | null> {
       const fromProxy = namedByProxy(ctx.req)
       if (fromProxy !== null) return fromProxy
       const { session } = await validIn(ctx.req)
@@ -75,7 +67,8 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
       if (isUse && session.renewed !== null) setCookie(ctx, session.renewed, '')
       return personIn(session)
     },
-    async hold({ req }, person) {
+    /** Watches whether the person of a long request, such as a stream, keeps access while it runs. */
+    async hold({ req }: Context, person: Person): Promise<Held> {
       if (person.isFromProxy) return { session: person.name, isAllowed: () => isSame(namedByProxy(req), person), release: () => undefined }
       let isAllowed = true
       const { token, session } = await validIn(req)
@@ -84,14 +77,16 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
       })
       return { session: session?.id ?? '', isAllowed: () => isAllowed, release }
     },
-    async logIn(ctx, credentials, visitor) {
+    /** Begins a session: sets its cookie. Returns the person. Throws the same errors as `Authenticate.issueToken`. */
+    async logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<Person> {
       const token = await authenticate.issueToken(credentials, visitor)
       const session = await authenticate.continueSession(token)
       if (session === null) throw new AppError('unauthorized', 'The app was removed.')
       setCookie(ctx, token, '')
       return personIn(session)
     },
-    async logOut(ctx) {
+    /** Ends the session: none of its tokens is valid any more, at any replica. */
+    async logOut(ctx: Context) {
       setCookie(ctx, '', '; Max-Age=0')
       for (const token of cookiesOf(ctx.req, name)) await authenticate.endSession(token)
     },

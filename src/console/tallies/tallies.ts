@@ -10,15 +10,7 @@ import type { Meter } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
 
 /** Counts by the hour, and stores the counts. The meter counts the same things, but only in total since the process started. */
-export interface Tallies {
-  /** Returns a meter that also adds each report to the tallies. */
-  over(meter: Meter): Meter
-  callMade(spender: CallSpender): void
-  /** Stores the counts since the last call. If the store fails, `flush` rejects and keeps the counts for the next call. */
-  flush(): Promise<void>
-  /** What the last call of `flush` could not store, as it is now, in the order in which it is stored; empty: nothing. */
-  unflushed(): readonly TallyFlush[]
-}
+export type Tallies = ReturnType<typeof createTallies>
 
 export interface TalliesPorts extends Part<'clock', 'now'>, Writes<'addTallies'> {
   /** A name for this process that no other process ever has. */
@@ -33,7 +25,7 @@ const OTHERS = 'others'
 /** While the store cannot be written, the counts of this many hours are kept in memory. Older counts are dropped. */
 const HOURS_MAX = 48
 
-export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
+export function createTallies({ write, process, freeBytes, clock }: TalliesPorts) {
   /** Counts by the beginning of the hour, then by kind and name. */
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
   /** The last flush that was sent. It is sent again unchanged until the store answers. By its number, the store adds its counts only once. */
@@ -92,14 +84,17 @@ export function createTallies({ write, process, freeBytes, clock }: TalliesPorts
   }
 
   return {
-    over: (meter) => countingMeter(meter, add),
-    callMade: (spender) => add('calls', spender, 1),
+    /** Returns a meter that also adds each report to the tallies. */
+    over: (meter: Meter): Meter => countingMeter(meter, add),
+    callMade: (spender: CallSpender) => add('calls', spender, 1),
+    /** Stores the counts since the last call. If the store fails, `flush` rejects and keeps the counts for the next call. */
     flush() {
       const turn = before.catch(() => undefined).then(flushNow)
       before = turn
       return turn
     },
-    unflushed: () => (hasFailed ? [flushed, next()].filter(({ additions }) => additions.length > 0) : []),
+    /** What the last call of `flush` could not store, as it is now, in the order in which it is stored; empty: nothing. */
+    unflushed: (): readonly TallyFlush[] => (hasFailed ? [flushed, next()].filter(({ additions }) => additions.length > 0) : []),
   }
 }
 

@@ -1,19 +1,7 @@
 import type { Part, Relay } from './relay.ts'
 
 /** Logs the first event of a kind at once, counts later events, and logs their count once a minute. */
-export interface LogDigest {
-  /**
-   * Logs or counts events. Events with the same `message` are of the same kind. `causes`: who or what caused the events, by the name of the
-   * field in the log. A line lists the last few causes.
-   */
-  add(message: string, count: number, causes?: Causes): void
-  /** Logs the count of a message now. Call it when the trouble is over. */
-  report(message: string): void
-  /** Logs every count that is a minute old. Call it every few seconds. */
-  flush(): void
-  /** Logs all counts. Call it when the relay stops. */
-  end(): void
-}
+export type LogDigest = ReturnType<typeof createLogDigest>
 
 export type Causes = Readonly<Record<string, readonly string[]>>
 
@@ -26,7 +14,7 @@ interface Counted {
   readonly sinceMs: number
 }
 
-export function createLogDigest({ log, clock }: Pick<Relay, 'clock'> & Part<'log', 'warn'>): LogDigest {
+export function createLogDigest({ log, clock }: Pick<Relay, 'clock'> & Part<'log', 'warn'>) {
   const counted = new Map<string, Counted>()
 
   function flushOne(message: string, { count, causes, sinceMs }: Counted): void {
@@ -45,7 +33,11 @@ export function createLogDigest({ log, clock }: Pick<Relay, 'clock'> & Part<'log
   }
 
   return {
-    add(message, count, causes = {}) {
+    /**
+     * Logs or counts events. Events with the same `message` are of the same kind. `causes`: who or what caused the events, by the name of the
+     * field in the log. A line lists the last few causes.
+     */
+    add(message: string, count: number, causes: Causes = {}) {
       const known = counted.get(message)
       if (known !== undefined) {
         known.count += count
@@ -55,11 +47,14 @@ export function createLogDigest({ log, clock }: Pick<Relay, 'clock'> & Part<'log
       log.warn({ count, ...named(causes) }, message)
       counted.set(message, { count: 0, causes: {}, sinceMs: clock.monotonic() })
     },
-    report(message) {
+    /** Logs the count of a message now. Call it when the trouble is over. */
+    report(message: string) {
       const one = counted.get(message)
       if (one !== undefined && one.count > 0) flushOne(message, one)
     },
+    /** Logs every count that is a minute old. Call it every few seconds. */
     flush: () => flushOlderThan(EVERY_MS),
+    /** Logs all counts. Call it when the relay stops. */
     end: () => flushOlderThan(0),
   }
 }

@@ -31,20 +31,7 @@ export interface EgressOptions {
 const REMEMBERED = 1000
 
 /** Decides where the relay may send. Only listed addresses are allowed. */
-export interface EgressGuard {
-  /**
-   * Checks how a URL is written and, if its host is an address, whether that address is allowed. Resolves no names. Used when an endpoint is
-   * saved, and before every delivery attempt.
-   */
-  checkUrl(text: string): UrlVerdict
-  /**
-   * Like `checkUrl`, for a URL that is requested through a proxy. The proxy resolves names, so their addresses cannot be checked. But names
-   * such as `localhost` are treated like 127.0.0.1.
-   */
-  checkProxiedUrl(text: string): UrlVerdict
-  /** Resolves a host. Refuses it if any of its addresses is not allowed. Rejects if the name cannot be resolved. */
-  checkHost(hostname: string, port: number): Promise<HostVerdict>
-}
+export type EgressGuard = ReturnType<typeof createEgressGuard>
 
 const resolveAll: Lookup = async (hostname) => {
   const answers = await systemLookup(hostname, { all: true })
@@ -58,7 +45,7 @@ export const ANY_HOST: Pick<EgressGuard, 'checkHost'> = {
   },
 }
 
-export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll }: EgressOptions): EgressGuard {
+export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll }: EgressOptions) {
   const { networks, hosts, origins } = readAllowed(allowNetworks)
   const resolve = sharingLookups(lookup)
 
@@ -86,12 +73,21 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   }
 
   return {
+    /**
+     * Checks how a URL is written and, if its host is an address, whether that address is allowed. Resolves no names. Used when an endpoint is
+     * saved, and before every delivery attempt.
+     */
     checkUrl: remembering((text) => check(text, () => null), ownPorts),
+    /**
+     * Like `checkUrl`, for a URL that is requested through a proxy. The proxy resolves names, so their addresses cannot be checked. But names
+     * such as `localhost` are treated like 127.0.0.1.
+     */
     checkProxiedUrl: remembering(
       (text) => check(text, (hostname) => (isLocalName(hostname.toLowerCase().replace(/\.$/, '')) ? '127.0.0.1' : null)),
       ownPorts,
     ),
-    async checkHost(hostname, port) {
+    /** Resolves a host. Refuses it if any of its addresses is not allowed. Rejects if the name cannot be resolved. */
+    async checkHost(hostname: string, port: number): Promise<HostVerdict> {
       const addresses = isIP(hostname) === 0 ? await resolve(hostname) : [hostname]
       const reason = addresses.map((address) => refuse(address, port, hostname)).find((refusal) => refusal !== null)
       if (reason !== undefined) return { ok: false, reason }

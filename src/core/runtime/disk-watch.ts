@@ -57,17 +57,12 @@ export interface DiskWatchOptions {
   readonly logBytesWarn: number
 }
 
-export interface DiskWatch {
-  /** Looks at the disk now. Never throws. */
-  check(): Promise<void>
-  state(): DiskState
-  trouble(): DiskTrouble | null
-}
+export type DiskWatch = ReturnType<typeof createDiskWatch>
 
 /** The state before the first look at the disk. A store on PostgreSQL always has this state. */
 export const UNMEASURED: DiskState = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null }
 
-export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
+export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions) {
   let state: DiskState = UNMEASURED
   let measurable = true
   const isShort = ({ freeBytes }: DiskState) => freeBytes < freeBytesMin
@@ -93,6 +88,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
   }
 
   return {
+    /** Looks at the disk now. Never throws. */
     async check() {
       try {
         const before = state
@@ -106,8 +102,8 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
         measurable = false
       }
     },
-    state: () => state,
-    trouble: () => troubleOn(sign),
+    state: (): DiskState => state,
+    trouble: (): DiskTrouble | null => troubleOn(sign),
   }
 }
 

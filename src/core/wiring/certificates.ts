@@ -22,26 +22,18 @@ type ListenerName = 'public' | 'internal'
 export type RenewTls = (files: TlsFiles) => Promise<number>
 
 /** The relay's own TLS certificates: those of its listeners, and the client certificates that it presents to endpoints. */
-export interface Certificates {
-  /** Notes when the certificate of a listener expires, in epoch milliseconds; null: the listener has no certificate. */
-  inUse(listener: ListenerName, untilMs: number | null): void
-  /** Reads the files again, and returns and logs the problems. A listener whose files cannot be used keeps its certificate. */
-  renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
-  /** The certificates of the listeners. */
-  shown(): readonly ShownCertificate[]
-  /** Sets the function that reads the client certificates. It is set later, because the endpoints are opened after this object is created. */
-  takeClients(read: () => readonly ClientCertificate[]): void
-  clients(): readonly ClientCertificate[]
-}
+export type Certificates = ReturnType<typeof createCertificates>
 
-export function createCertificates({ log }: { readonly log: Log }): Certificates {
+export function createCertificates({ log }: { readonly log: Log }) {
   const untilMs = new Map<ListenerName, number>()
   let readClients: () => readonly ClientCertificate[] = () => []
   return {
-    inUse(listener, ms) {
+    /** Notes when the certificate of a listener expires, in epoch milliseconds; null: the listener has no certificate. */
+    inUse(listener: ListenerName, ms: number | null) {
       if (ms !== null) untilMs.set(listener, ms)
     },
-    async renew({ listen }, listeners) {
+    /** Reads the files again, and returns and logs the problems. A listener whose files cannot be used keeps its certificate. */
+    async renew({ listen }: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]> {
       const problems: string[] = []
       for (const listener of untilMs.keys()) {
         const { tls } = listen[listener]
@@ -57,11 +49,13 @@ export function createCertificates({ log }: { readonly log: Log }): Certificates
       }
       return problems
     },
-    takeClients(read) {
+    /** Sets the function that reads the client certificates. It is set later, because the endpoints are opened after this object is created. */
+    takeClients(read: () => readonly ClientCertificate[]) {
       readClients = read
     },
-    clients: () => readClients(),
-    shown: () => [...untilMs].map(([listener, ms]) => ({ listener, untilMs: ms })),
+    clients: (): readonly ClientCertificate[] => readClients(),
+    /** The certificates of the listeners. */
+    shown: (): readonly ShownCertificate[] => [...untilMs].map(([listener, ms]) => ({ listener, untilMs: ms })),
   }
 }
 

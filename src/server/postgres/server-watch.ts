@@ -133,17 +133,7 @@ interface Look {
   giveUp(): void
 }
 
-interface Silence {
-  /**
-   * Runs work that needs the server. Rejects with a `StorageFailure` if the server is silent, or as soon as it falls silent. Work that waits
-   * for something else first must call `check` before its first statement. `check` throws if the server has fallen silent meanwhile.
-   */
-  run<T>(work: (check: () => void) => Promise<T>): Promise<T>
-  isSilent(): boolean
-  /** Call every `TURN_MS`. */
-  turn(): void
-  end(): void
-}
+type Silence = ReturnType<typeof createSilence>
 
 interface Waiting {
   readonly fromTurn: number
@@ -161,7 +151,7 @@ interface Waiting {
  * at once. New connections are tried until one is answered. After each try the old connections are closed, because they may recover only
  * long after the network.
  */
-export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Silence {
+export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts) {
   const waiting = new Set<Waiting>()
   let turn = 0
   let heardAt = 0
@@ -193,7 +183,11 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
   }
 
   return {
-    async run(work) {
+    /**
+     * Runs work that needs the server. Rejects with a `StorageFailure` if the server is silent, or as soon as it falls silent. Work that waits
+     * for something else first must call `check` before its first statement. `check` throws if the server has fallen silent meanwhile.
+     */
+    async run<T>(work: (check: () => void) => Promise<T>): Promise<T> {
       if (isSilent) throw unanswered()
       const { promise: found, reject } = Promise.withResolvers<never>()
       const one = { fromTurn: turn + 1, fail: reject }
@@ -208,6 +202,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
       }
     },
     isSilent: () => isSilent,
+    /** Call every `TURN_MS`. */
     turn() {
       turn += 1
       listen()

@@ -8,15 +8,7 @@ interface Attempt {
   readonly jobId: number | null
 }
 
-export interface BackupRecord {
-  state(): BackupState
-  failures(): number
-  skipped(): number
-  /** Notes that a scheduled backup was not begun. `because`: the backup that is being made meanwhile, or why none is needed or possible. */
-  skip(name: string, because: Attempt | keyof typeof SKIPPED): void
-  /** Saves the result of a backup. Never rejects. */
-  end(backup: Attempt, made: MadeBackup | null, failure: string | null): Promise<void>
-}
+export type BackupRecord = Awaited<ReturnType<typeof openRecord>>
 
 export interface BackupRecordPorts extends Part<'clock', 'now'>, Part<'log', 'warn' | 'error'>, Writes<'backupState'> {
   readonly folder: BackupFolder | null
@@ -29,21 +21,23 @@ const SKIPPED = {
 } as const
 
 /** Opens the record of how backups ended. */
-export async function openRecord({ write, folder, clock, unstored, log }: BackupRecordPorts): Promise<BackupRecord> {
+export async function openRecord({ write, folder, clock, unstored, log }: BackupRecordPorts) {
   let state = folder === null ? NO_BACKUPS : await write.backupState()
   let failures = 0
   let skipped = 0
   return {
-    state: () => state,
+    state: (): BackupState => state,
     failures: () => failures,
     skipped: () => skipped,
-    skip(name, because) {
+    /** Notes that a scheduled backup was not begun. `because`: the backup that is being made meanwhile, or why none is needed or possible. */
+    skip(name: string, because: Attempt | keyof typeof SKIPPED) {
       skipped += 1
       const [fields, reason] =
         typeof because === 'string' ? [{}, SKIPPED[because]] : [{ running: because.name, job: because.jobId }, 'another is being made']
       log.warn({ backup: name, ...fields }, `a scheduled backup was skipped: ${reason}`)
     },
-    async end({ name, jobId }, made, failure) {
+    /** Saves the result of a backup. Never rejects. */
+    async end({ name, jobId }: Attempt, made: MadeBackup | null, failure: string | null) {
       if (failure !== null) {
         failures += 1
         log.error({ backup: name, job: jobId, reason: failure }, 'a backup could not be made; the relay goes on without it')

@@ -67,22 +67,11 @@ export interface CleanerPorts {
   readonly busyTimeoutMs: number
 }
 
-export interface Cleaner {
-  /** See `WriteEngine.noteErased`. */
-  noteErased(words: ErasedWords): void
-  /** Call these at the end of each transaction, before the next one begins. */
-  committed(): void
-  rolledBack(): void
-  clean(): Promise<StorageState>
-  /** Waits until the current search ends or `patience` resolves, and then ends the search. */
-  close(): Promise<void>
-}
-
 /**
  * Removes erased data from the store's files. First, truncates the WAL by a checkpoint; while a reader needs the WAL, tries again every second.
  * Then searches the database file for erased words. All callers that ask before a search begins get its result.
  */
-export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: CleanerPorts): Cleaner {
+export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: CleanerPorts) {
   const words = rememberWords(markOf(db) === MARK.unsearched)
   let leftovers: number | null = null
   let retry: NodeJS.Timeout | null = null
@@ -150,13 +139,16 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
   }
 
   return {
-    noteErased(erased) {
+    /** See `WriteEngine.noteErased`. */
+    noteErased(erased: ErasedWords) {
       words.note(erased)
       if (markOf(db) === MARK.searched) db.pragma(`user_version = ${MARK.unsearched}`)
     },
+    /** Call these at the end of each transaction, before the next one begins. */
     committed: words.committed,
     rolledBack: words.rolledBack,
-    clean: () => Promise.race([round(), patience().then(() => UNSEARCHED)]),
+    clean: (): Promise<StorageState> => Promise.race([round(), patience().then(() => UNSEARCHED)]),
+    /** Waits until the current search ends or `patience` resolves, and then ends the search. */
     async close() {
       stop()
       await Promise.race([last, patience()])

@@ -29,27 +29,14 @@ export interface TombstoneKeyPorts
 export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
 
 /** Manages the key from which tombstones get their marks. In the store, this key is always encrypted with an at-rest key. */
-export interface TombstoneKeyKeeper {
-  /**
-   * Decrypts the key of tombstones, if there is one. After a restore, repeats the erasures that came after the backup. Resolves with the
-   * number of identifiers that were erased again. Throws if tombstones exist and no at-rest key decrypts their key.
-   */
-  open(): Promise<number>
-  /** Whether this process knows a key. If not, nothing was ever erased. */
-  isKnown(): boolean
-  /** Makes a key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
-  ensure(): Promise<void>
-  reseal(): Promise<KeyResealed>
-  /** Returns the encrypted key; null: there is no key. */
-  sealed(): Promise<string | null>
-}
+export type TombstoneKeyKeeper = ReturnType<typeof createTombstoneKeyKeeper>
 
 /** The name under which `seal` and `open` treat the key of tombstones. */
 export const TOMBSTONE_SEAL = 'tombstones'
 
 const RETRY_AFTER_MS = 60_000
 
-export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }: TombstoneKeyPorts): TombstoneKeyKeeper {
+export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }: TombstoneKeyPorts) {
   let isKnown = false
 
   async function use(text: string): Promise<void> {
@@ -83,6 +70,10 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }
   }
 
   return {
+    /**
+     * Decrypts the key of tombstones, if there is one. After a restore, repeats the erasures that came after the backup. Resolves with the
+     * number of identifiers that were erased again. Throws if tombstones exist and no at-rest key decrypts their key.
+     */
     async open() {
       if ((await write.missedErasures()).count > 0) {
         await adopt()
@@ -97,7 +88,9 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }
       await (text === null ? make(sealed) : use(text))
       return 0
     },
+    /** Whether this process knows a key. If not, nothing was ever erased. */
     isKnown: () => isKnown,
+    /** Makes a key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
     async ensure() {
       if (isKnown) return
       try {
@@ -112,7 +105,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }
         })
       }
     },
-    async reseal() {
+    async reseal(): Promise<KeyResealed> {
       const { sealed } = await write.tombstoneKey()
       if (sealed === null) return 'none'
       if (vault.isCurrent(sealed)) return 'upToDate'
@@ -121,7 +114,8 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }
       await write.keepTombstoneKey({ before: sealed, sealed: await vault.seal(text, TOMBSTONE_SEAL) })
       return 'resealed'
     },
-    sealed: async () => (await write.tombstoneKey()).sealed,
+    /** Returns the encrypted key; null: there is no key. */
+    sealed: async (): Promise<string | null> => (await write.tombstoneKey()).sealed,
   }
 }
 

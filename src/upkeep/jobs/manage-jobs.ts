@@ -4,20 +4,11 @@ import { AppError } from '../../core/domain/errors.ts'
 import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
 
 /** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw text from the path. Throws `not_found` for an unknown id. */
-export interface ManageJobs {
-  /** Lists jobs, the newest first. `cursor` null: the first page. */
-  list(query: {
-    readonly cursor: number | null
-    readonly limit: number
-  }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }>
-  find(id: string): Promise<Job>
-  /** Cancels a job. Undoes nothing that the job has done. Does nothing to a job that has ended. */
-  cancel(id: string, by: Actor): Promise<Job>
-}
+export type ManageJobs = ReturnType<typeof createManageJobs>
 
 type Parts = Pick<Relay, 'clock'> & Reads<'listJobs' | 'findJob' | 'nameParcels'> & Writes<'cancelJob'>
 
-export function createManageJobs({ write, reads, clock }: Parts): ManageJobs {
+export function createManageJobs({ write, reads, clock }: Parts) {
   /** Adds identifiers to the parcels that rebuilds give as examples. Jobs store only ids of parcels, because a parcel may be erased. */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
     const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])
@@ -30,16 +21,24 @@ export function createManageJobs({ write, reads, clock }: Parts): ManageJobs {
     })
   }
   return {
-    async list({ cursor, limit }) {
+    /** Lists jobs, the newest first. `cursor` null: the first page. */
+    async list({
+      cursor,
+      limit,
+    }: {
+      readonly cursor: number | null
+      readonly limit: number
+    }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }> {
       const jobs = await reads.listJobs({ before: cursor, limit })
       const last = jobs.length < limit ? undefined : jobs.at(-1)
       return { jobs: await withNames(jobs), next: last === undefined ? null : String(last.jobId) }
     },
-    async find(id) {
+    async find(id: string): Promise<Job> {
       const job = (await reads.findJob(numberOf(id))) ?? unknown()
       return (await withNames([job]))[0] ?? unknown()
     },
-    async cancel(id, by) {
+    /** Cancels a job. Undoes nothing that the job has done. Does nothing to a job that has ended. */
+    async cancel(id: string, by: Actor): Promise<Job> {
       const [jobId, nowMs] = [numberOf(id), clock.now()]
       const action = { atMs: nowMs, by, action: 'job.cancelled', target: { kind: 'job', id: String(jobId) }, detail: {} } as const
       return (await write.cancelJob({ jobId, nowMs, action })) ?? unknown()

@@ -24,14 +24,7 @@ interface RefusalKeys {
   readonly others: readonly NamedKey[]
 }
 
-export interface RefusalSamples {
-  /** Whether `take` would examine a push now. */
-  isDue(): boolean
-  /** Explains a push if `isDue` returns true; otherwise does nothing. Copies the body, so the caller may release it at once. */
-  take(refused: RefusedPush): void
-  /** Uses other keys from now on. Explanations still try the keys that were removed last. */
-  replaceKeys(keys: RefusalKeys): void
-}
+export type RefusalSamples = ReturnType<typeof createRefusalSamples>
 
 const EVERY_MS = 1000
 /** The next search waits this many times as long as the last one took. So searches take at most a fiftieth of the thread's time. */
@@ -42,7 +35,7 @@ const SLICE_MS = 1
 const BODY_BYTES_MAX = 256 * 1024
 const REMOVED_KEYS_MAX = 4
 
-export function createRefusalSamples({ clock, log, yieldToOthers, explained }: RefusalSamplesPorts, given: RefusalKeys): RefusalSamples {
+export function createRefusalSamples({ clock, log, yieldToOthers, explained }: RefusalSamplesPorts, given: RefusalKeys) {
   let keys = given
   let removed: readonly NamedKey[] = []
   let dueAtMs = Number.NEGATIVE_INFINITY
@@ -66,8 +59,10 @@ export function createRefusalSamples({ clock, log, yieldToOthers, explained }: R
   }
 
   return {
+    /** Whether `take` would examine a push now. */
     isDue: () => !isSearching && clock.monotonic() >= dueAtMs,
-    take(refused) {
+    /** Explains a push if `isDue` returns true; otherwise does nothing. Copies the body, so the caller may release it at once. */
+    take(refused: RefusedPush) {
       if (isSearching || clock.monotonic() < dueAtMs) return
       isSearching = true
       dueAtMs = clock.monotonic() + EVERY_MS
@@ -79,7 +74,8 @@ export function createRefusalSamples({ clock, log, yieldToOthers, explained }: R
           isSearching = false
         })
     },
-    replaceKeys(next) {
+    /** Uses other keys from now on. Explanations still try the keys that were removed last. */
+    replaceKeys(next: RefusalKeys) {
       const gone = keys.push.filter(({ key }) => !next.push.some((one) => one.key === key))
       const known = [...gone.map(({ key }) => ({ name: REMOVED, key })), ...removed]
       removed = known.filter(({ key }) => !next.push.some((one) => one.key === key)).slice(0, REMOVED_KEYS_MAX)
@@ -91,23 +87,7 @@ export function createRefusalSamples({ clock, log, yieldToOthers, explained }: R
 const REMOVED = 'a key that was taken out of webhook.sharedKeys'
 
 /** Counts the pushes that were refused in the last day, over all replicas and restarts. */
-export interface RefusedPushesKeeper {
-  /** Counts pushes with this outcome, if the outcome is a refusal. `atMs`: when the first of them was answered; by default now. */
-  note(outcome: string, count: number, atMs?: number): void
-  /** Of the pushes that could not be stored, `first` were refused for the first time, and `again` came again and were stored. Call it after `note`. */
-  noteComebacks(counts: { readonly first: number; readonly again: number }): void
-  /**
-   * A trouble is noticed. The pushes that could not be stored since it began, after `afterMs`, are counted by themselves. Returns when the first
-   * of them was refused, or now.
-   */
-  troubleBegins(afterMs: number): number
-  /** Saves what has changed since the last call. Rejects if the store fails; the next call then saves these changes too. */
-  save(): Promise<void>
-  /** What the last call of `save` could not save, as it is now; null: nothing. */
-  unsaved(): Parameters<WriteSide['saveRefused']>[0] | null
-  /** The spells of refused pushes, the newest first. */
-  list(): Promise<readonly RefusedPushes[]>
-}
+export type RefusedPushesKeeper = ReturnType<typeof createRefusedPushes>
 
 export interface RefusedPushesPorts extends Part<'clock', 'now'>, Reads<'listRefused'>, Writes<'saveRefused'> {
   /** A name for this process that no other process ever has. */
@@ -119,7 +99,7 @@ const NOTICED_MS = 5000
 /** The states of the counts of that time are kept at least this far apart. */
 const APART_MS = 100
 
-export function createRefusedPushes({ write, reads, process, clock }: RefusedPushesPorts): RefusedPushesKeeper {
+export function createRefusedPushes({ write, reads, process, clock }: RefusedPushesPorts) {
   let own: readonly RefusedPushes[] = []
   let saved = own
   let endedBeforeMs = Number.NEGATIVE_INFINITY
@@ -135,23 +115,30 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
     nowMs,
   })
   return {
-    note(outcome, count, answeredAtMs = clock.now()) {
+    /** Counts pushes with this outcome, if the outcome is a refusal. `atMs`: when the first of them was answered; by default now. */
+    note(outcome: string, count: number, answeredAtMs: number = clock.now()) {
       const cause = refusedCauseOf(outcome)
       // What is told a moment late belongs to the trouble that has begun meanwhile.
       const atMs = Math.max(answeredAtMs, Math.min(endedBeforeMs, clock.now()))
       if (cause === 'not_stored') remember(atMs)
       if (cause !== null) own = addRefused(own, { cause, count }, { atMs, endedBeforeMs })
     },
-    noteComebacks({ first, again }) {
+    /** Of the pushes that could not be stored, `first` were refused for the first time, and `again` came again and were stored. Call it after `note`. */
+    noteComebacks({ first, again }: { readonly first: number; readonly again: number }) {
       if (first + again > 0) own = addComebacks(own, { pushes: first, again })
     },
-    troubleBegins(afterMs) {
+    /**
+     * A trouble is noticed. The pushes that could not be stored since it began, after `afterMs`, are counted by themselves. Returns when the first
+     * of them was refused, or now.
+     */
+    troubleBegins(afterMs: number) {
       const nowMs = clock.now()
       const first = earlier.find(({ atMs }) => atMs > afterMs && atMs <= nowMs && nowMs - atMs <= NOTICED_MS)
       if (first !== undefined) own = splitRefused(own, first.spells, first.atMs)
       endedBeforeMs = first?.atMs ?? nowMs
       return endedBeforeMs
     },
+    /** Saves what has changed since the last call. Rejects if the store fails; the next call then saves these changes too. */
     async save() {
       const saving = own
       if (saving === saved) return
@@ -165,8 +152,11 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
       }
     },
     // The same while nothing more is refused.
-    unsaved: () => (hasFailed ? requestOf(own, Math.max(...own.map(({ untilMs }) => untilMs))) : null),
-    async list() {
+    /** What the last call of `save` could not save, as it is now; null: nothing. */
+    unsaved: (): Parameters<WriteSide['saveRefused']>[0] | null =>
+      hasFailed ? requestOf(own, Math.max(...own.map(({ untilMs }) => untilMs))) : null,
+    /** The spells of refused pushes, the newest first. */
+    async list(): Promise<readonly RefusedPushes[]> {
       const stored = await reads.listRefused()
       // Take the spells of this process from memory, because they may not be saved yet.
       return joinRefused([...stored.filter((spell) => spell.process !== process), ...own], clock.now())
@@ -182,20 +172,14 @@ export interface RefusedSender {
   readonly lastAtMs: number
 }
 
-/** Remembers, until this process ends, some of the addresses that sent refused pushes. */
-interface RefusedSenders {
-  add(address: string): void
-  /** The address that was refused last comes first. */
-  list(): readonly RefusedSender[]
-}
-
 /** An attacker may have any number of addresses, so only the addresses that were refused last are remembered. */
 const SENDERS_MAX = 50
 
-export function createRefusedSenders(clock: { now(): number }): RefusedSenders {
+/** Remembers, until this process ends, some of the addresses that sent refused pushes. */
+export function createRefusedSenders(clock: { now(): number }) {
   const senders = new Map<string, RefusedSender>()
   return {
-    add(address) {
+    add(address: string) {
       const lastAtMs = clock.now()
       const { count, firstAtMs } = senders.get(address) ?? { count: 0, firstAtMs: lastAtMs }
       // Move the address to the end, because the map is in the order of the last refusals.
@@ -204,6 +188,7 @@ export function createRefusedSenders(clock: { now(): number }): RefusedSenders {
       const [oldest] = senders.keys()
       if (senders.size > SENDERS_MAX && oldest !== undefined) senders.delete(oldest)
     },
-    list: () => [...senders.values()].reverse(),
+    /** The address that was refused last comes first. */
+    list: (): readonly RefusedSender[] => [...senders.values()].reverse(),
   }
 }

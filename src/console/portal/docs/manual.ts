@@ -78,14 +78,10 @@ export function runbookLink(to: AddressTag, kind: Problem['kind']): Markup {
 export type LinkTo = (href: string) => string | null
 
 /** Turns our own Markdown into HTML. HTML tags in the Markdown are shown as text. */
-export interface Markdown {
-  readonly page: (text: string, linkTo: LinkTo) => string
-  /** Renders a few words, without a paragraph around them. */
-  readonly line: (text: string) => string
-}
+export type Markdown = Awaited<ReturnType<typeof loadMarkdown>>
 
 /** Loads the library when somebody first reads the manual. Until then the relay saves the memory that the library takes. */
-export async function loadMarkdown(): Promise<Markdown> {
+export async function loadMarkdown() {
   const { default: MarkdownIt } = await import('markdown-it')
   const md = new MarkdownIt({ html: false })
   const { rules } = md.renderer
@@ -93,13 +89,14 @@ export async function loadMarkdown(): Promise<Markdown> {
   rules.table_open = () => '<div class="wide" tabindex="0"><table>'
   rules.table_close = () => '</table></div>'
   return {
-    page: (text, linkTo) => {
+    page: (text: string, linkTo: LinkTo) => {
       const tokens = md.parse(text, {})
       nameHeadings(tokens)
       for (const { children } of tokens) if (children !== null) lead(children, linkTo)
       return md.renderer.render(tokens, md.options, {})
     },
-    line: (text) => md.renderInline(text),
+    /** Renders a few words, without a paragraph around them. */
+    line: (text: string) => md.renderInline(text),
   }
 }
 

@@ -157,12 +157,7 @@ export interface LivePage {
 }
 
 /** Tells open pages, over server-sent events, that their data has changed. */
-export interface LiveStreams {
-  /** Whether one more stream may be opened by this reader. */
-  hasRoom(reader: LivePage['reader']): boolean
-  /** Writes to `res` until the person leaves the page or may no longer see it, or the relay stops. */
-  stream(res: ServerResponse, page: LivePage): Promise<void>
-}
+export type LiveStreams = ReturnType<typeof createLiveStreams>
 
 interface Stream extends LivePage {
   readonly res: ServerResponse
@@ -192,7 +187,7 @@ const HEADERS = {
 }
 
 /** Creates the streams of open pages. One look at the data serves all streams. While no page is open, there are no looks. */
-export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPorts): LiveStreams {
+export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPorts) {
   const streams = new Set<Stream>()
   let beating: { readonly stop: () => void } | null = null
   let beats = 0
@@ -239,10 +234,12 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
   }
 
   return {
-    hasRoom: (reader) =>
+    /** Whether one more stream may be opened by this reader. */
+    hasRoom: (reader: LivePage['reader']) =>
       streams.size < STREAMS_MAX &&
       READER_MAX.every((most, at) => [...streams].filter((stream) => stream.reader[at] === reader[at]).length < most),
-    async stream(res, page) {
+    /** Writes to `res` until the person leaves the page or may no longer see it, or the relay stops. */
+    async stream(res: ServerResponse, page: LivePage) {
       // If the browser left while the session was looked up, no close event follows, so the stream would never be deleted.
       if (res.closed) return
       const stream: Stream = { ...page, res, stamp: null, quiet: 0 }

@@ -176,14 +176,7 @@ export interface BudgetSaverPorts extends Pick<Relay, 'clock' | 'log'> {
 }
 
 /** Saves the number of calls, the pauses and the refused credentials for the next run. A call is made only after it is counted in the store. */
-interface BudgetSaver {
-  /** The saved number of calls includes some that may be made later. Resolves with false if the store failed. */
-  keep(): Promise<boolean>
-  /** Saves for the last time. The saved number includes only calls that were made, because this run makes no more. */
-  close(): Promise<boolean>
-}
-
-export function createBudgetSaver({ budget, tokens, remember, clock, asking, log }: BudgetSaverPorts): BudgetSaver {
+export function createBudgetSaver({ budget, tokens, remember, clock, asking, log }: BudgetSaverPorts) {
   let isClosed = false
   const logSaving = createSavingLog(log)
 
@@ -198,6 +191,7 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
     await remember?.({ atMs, askedAtMs: asking.lastMs(), days, ...pauses, refusal: tokens().refusal() })
     budget.writtenDown(days)
   })
+  /** The saved number of calls includes some that may be made later. Resolves with false if the store failed. */
   const keep = async (): Promise<boolean> => {
     const failure = await write().then(
       () => null,
@@ -208,6 +202,7 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
 
   return {
     keep,
+    /** Saves for the last time. The saved number includes only calls that were made, because this run makes no more. */
     close() {
       isClosed = true
       return keep()

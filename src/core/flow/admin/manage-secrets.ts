@@ -39,19 +39,10 @@ interface ManageSecretsPorts
 }
 
 /** Lets operators replace the relay's own keys (CONTRACT, `/relay/secrets`). */
-export interface ManageSecrets {
-  count(): Promise<SealedCounts>
-  /** Encrypts all secrets in the store with the first at-rest key. Throws `not_resealable` as long as another replica lacks this key. */
-  reseal(by: Actor): Promise<ResealReport>
-  /**
-   * Replaces the key that signs tokens. Earlier tokens stay valid until they expire; with `{ "at": "now" }` they become invalid at once.
-   * `validUntilMs`: when the last earlier token expires, epoch milliseconds; null: all earlier tokens are invalid. Throws `bad_request`.
-   */
-  rotateTokens(body: unknown, by: Actor): Promise<{ readonly validUntilMs: number | null }>
-}
+export type ManageSecrets = ReturnType<typeof createManageSecrets>
 
 /** @param tokenLifetimeMs the longest lifetime of a token */
-export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs }: { readonly tokenLifetimeMs: number }): ManageSecrets {
+export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs }: { readonly tokenLifetimeMs: number }) {
   const { write, clock, tombstoneKey } = ports
   const orderOf = (by: Actor, action: ActionName, detail: object): OperatorAction => ({
     by,
@@ -73,8 +64,9 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
   }
 
   return {
-    count: () => countSealed(ports),
-    async reseal(by) {
+    count: (): Promise<SealedCounts> => countSealed(ports),
+    /** Encrypts all secrets in the store with the first at-rest key. Throws `not_resealable` as long as another replica lacks this key. */
+    async reseal(by: Actor): Promise<ResealReport> {
       const key = ports.firstKey()
       await refuseUnlessShared(key)
       const endpoints = await resealEndpoints(ports)
@@ -88,7 +80,11 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
       await write.recordAction(orderOf(by, 'secrets.resealed', report))
       return report
     },
-    async rotateTokens(body, by) {
+    /**
+     * Replaces the key that signs tokens. Earlier tokens stay valid until they expire; with `{ "at": "now" }` they become invalid at once.
+     * `validUntilMs`: when the last earlier token expires, epoch milliseconds; null: all earlier tokens are invalid. Throws `bad_request`.
+     */
+    async rotateTokens(body: unknown, by: Actor): Promise<{ readonly validUntilMs: number | null }> {
       const { isAtOnce } = parseTokenRotation(body)
       const keepMs = isAtOnce ? 0 : tokenLifetimeMs
       const action = orderOf(by, 'secrets.token_key_replaced', { at: isAtOnce ? 'now' : 'as tokens expire' })

@@ -18,21 +18,11 @@ export interface EndpointKeysOptions {
 }
 
 /** Notices when the key that encrypts the keys of endpoints is lost. The keys of endpoints are then lost, too. */
-export interface EndpointKeys {
-  /**
-   * Seals and opens the keys of endpoints. With a key file, `seal` throws `storage_unavailable` if the file's key opens none of the keys that
-   * were sealed before. So nothing is sealed with a wrong or a new key file.
-   */
-  readonly vault: Vault
-  /** Tries to open every sealed key; null: all of them open. */
-  check(): Promise<LostKeys | null>
-  /** Returns the result of the last check. If keys were lost, checks again. */
-  lost(): Promise<LostKeys | null>
-}
+export type EndpointKeys = ReturnType<typeof createEndpointKeys>
 
 const RETRY_AFTER_MS = 60_000
 
-export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { keyFile }: EndpointKeysOptions): EndpointKeys {
+export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { keyFile }: EndpointKeysOptions) {
   const where = () => keyFile() ?? 'secrets.atRestKeys'
   let reported: LostKeys | null = null
 
@@ -54,6 +44,7 @@ export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { k
     }
   }
 
+  /** Tries to open every sealed key; null: all of them open. */
   async function check(): Promise<LostKeys | null> {
     const { lost } = await findLost()
     if (lost !== null && reported === null)
@@ -66,7 +57,16 @@ export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { k
     return lost
   }
 
-  return { vault: { ...vault, seal }, check, lost: async () => (reported === null ? null : await check()) }
+  return {
+    /**
+     * Seals and opens the keys of endpoints. With a key file, `seal` throws `storage_unavailable` if the file's key opens none of the keys that
+     * were sealed before. So nothing is sealed with a wrong or a new key file.
+     */
+    vault: { ...vault, seal },
+    check,
+    /** Returns the result of the last check. If keys were lost, checks again. */
+    lost: async (): Promise<LostKeys | null> => (reported === null ? null : await check()),
+  }
 }
 
 function isSealed(state: EndpointState): state is EndpointState & { readonly keys: NonNullable<EndpointState['keys']> } {

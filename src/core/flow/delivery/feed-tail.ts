@@ -332,19 +332,15 @@ interface FeedRequest extends PageRequest {
 /** Returns the next page. Waits up to `waitMs` while there is no event. */
 export type FeedFollower = (waitMs: number) => Promise<FeedPage>
 
-export interface FollowFeed {
-  /**
-   * Starts to follow the feed after `request.after`. The follower throws `feed_gone` (with the oldest sequence of the feed), `feed_rewound`
-   * (with its last sequence) and `storage_unavailable`.
-   */
-  follow(request: FeedRequest): FeedFollower
-  /** Whether the relay is stopping, so that nothing more will come. */
-  isOver(): boolean
-}
+export type FollowFeed = ReturnType<typeof createFollowFeed>
 
-export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPorts): FollowFeed {
+export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPorts) {
   return {
-    follow({ left, ...request }) {
+    /**
+     * Starts to follow the feed after `request.after`. The follower throws `feed_gone` (with the oldest sequence of the feed), `feed_rewound`
+     * (with its last sequence) and `storage_unavailable`.
+     */
+    follow({ left, ...request }: FeedRequest): FeedFollower {
       let from = request.after
       // The number of signals when the reader last reached the end of the feed; null: there may be more events. At the end, a reader waits
       // for the next signal before it reads again, so that many readers do not read all the time.
@@ -363,6 +359,7 @@ export function createFollowFeed({ tail, signal, clock, spread }: FollowFeedPort
         }
       }
     },
+    /** Whether the relay is stopping, so that nothing more will come. */
     isOver: () => signal.isClosed(),
   }
 }

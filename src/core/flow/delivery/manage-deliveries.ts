@@ -1,7 +1,6 @@
 import type { Job } from '../../domain/admin/job.ts'
 import type { ActionName, ActionTarget, Actor } from '../../domain/admin/operator-action.ts'
 import {
-  type AttemptRecord,
   type DeliveryCursor,
   type DeliverySelection,
   type EndedReplay,
@@ -74,44 +73,7 @@ export const DELIVERY_STATES = [
 ] as const satisfies readonly ListedDelivery['state'][]
 
 /** Lets operators view, replay and retry deliveries (CONTRACT, `/relay/deliveries`). Arguments are raw text or JSON values. */
-export interface ManageDeliveries {
-  /**
-   * Lists deliveries, the newest first. Null: no restriction; `cursor` null: the first page. Throws `bad_request`, `bad_tracking_number`
-   * and `not_found`.
-   */
-  list(query: {
-    readonly endpoint: number | null
-    readonly state: ListedDelivery['state'] | null
-    /** Raw text: an identifier. */
-    readonly parcel: string | null
-    /** Epoch milliseconds, inclusive. */
-    readonly from: number | null
-    /** Epoch milliseconds, exclusive. */
-    readonly to: number | null
-    readonly cursor: DeliveryCursor | null
-    readonly limit: number
-  }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }>
-  find(
-    id: string,
-  ): Promise<{ readonly delivery: ShownDelivery; readonly attempts: readonly AttemptRecord[]; readonly request: ShownRequest }>
-  /**
-   * Queues an ended delivery again. If the body names another endpoint, queues its event for that endpoint instead. Throws `not_found`,
-   * `bad_request` and `not_replayable`.
-   */
-  replay(id: string, body: unknown, by: Actor): Promise<void>
-  /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
-  retry(id: string, by: Actor): Promise<ShownDelivery>
-  /**
-   * Gives up a waiting delivery, so that the next one of its parcel is sent. If an attempt is under way, or another replica delivers to the
-   * endpoint, this may resolve before the delivery has ended. It then has the reason `skipped`. Throws `not_found` and `not_skippable`.
-   */
-  skip(id: string, by: Actor): Promise<ShownDelivery>
-  /**
-   * Queues deliveries for an endpoint. The order selects its own ended deliveries, or the events of another endpoint's deliveries. More than
-   * 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
-   */
-  replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
-}
+export type ManageDeliveries = ReturnType<typeof createManageDeliveries>
 
 type ReplayedOrder = Omit<ReplayOrder, 'parcel' | 'dryRun'>
 
@@ -153,7 +115,7 @@ const RETRY_REFUSALS = {
 } as const
 
 // oxlint-disable-next-line max-lines-per-function -- one verb after the other, each short
-export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, userAgent }: ManageDeliveriesOptions): ManageDeliveries {
+export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, userAgent }: ManageDeliveriesOptions) {
   const { write, reads, clock, operatorMessage } = ports
   const { findTarget, replayAll, settleRemoved } = createReplays(ports)
   const webhookIdOf = ({ sequence }: { readonly sequence: number }) => `${relayId}_${sequence}`
@@ -169,7 +131,30 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
   }
 
   return {
-    async list({ endpoint, state, parcel, from, to, cursor, limit }) {
+    /**
+     * Lists deliveries, the newest first. Null: no restriction; `cursor` null: the first page. Throws `bad_request`, `bad_tracking_number`
+     * and `not_found`.
+     */
+    async list({
+      endpoint,
+      state,
+      parcel,
+      from,
+      to,
+      cursor,
+      limit,
+    }: {
+      readonly endpoint: number | null
+      readonly state: ListedDelivery['state'] | null
+      /** Raw text: an identifier. */
+      readonly parcel: string | null
+      /** Epoch milliseconds, inclusive. */
+      readonly from: number | null
+      /** Epoch milliseconds, exclusive. */
+      readonly to: number | null
+      readonly cursor: DeliveryCursor | null
+      readonly limit: number
+    }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }> {
       if (from !== null && to !== null && from >= to) throw wrongInput('query', 'to', 'to must be later than from.')
       const endpointId = endpoint === null ? null : String(endpoint)
       const parcelId = parcel === null ? null : await parcelOf(parcel)
@@ -181,7 +166,11 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       return { deliveries: deliveries.map(show), next: next === null ? null : encodeCursor(next) }
     },
     find,
-    async replay(id, body, by) {
+    /**
+     * Queues an ended delivery again. If the body names another endpoint, queues its event for that endpoint instead. Throws `not_found`,
+     * `bad_request` and `not_replayable`.
+     */
+    async replay(id: string, body: unknown, by: Actor) {
       const { delivery } = await find(id)
       const { endpointId, endpointName, deliveryId } = delivery
       const other = parseReplayTarget(body)
@@ -197,7 +186,8 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
         throw new AppError('not_replayable', detail)
       }
     },
-    async retry(id, by) {
+    /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
+    async retry(id: string, by: Actor): Promise<ShownDelivery> {
       const { deliveryId, endpointName } = (await find(id)).delivery
       const action = { ...orderOf(by, 'delivery.retried', { kind: 'delivery', id }), detail: { endpoint: endpointName } }
       const done = await write.retryDelivery({ deliveryId, nowMs: clock.now(), action })
@@ -205,7 +195,11 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       ports.review()
       return (await find(id)).delivery
     },
-    async skip(id, by) {
+    /**
+     * Gives up a waiting delivery, so that the next one of its parcel is sent. If an attempt is under way, or another replica delivers to the
+     * endpoint, this may resolve before the delivery has ended. It then has the reason `skipped`. Throws `not_found` and `not_skippable`.
+     */
+    async skip(id: string, by: Actor): Promise<ShownDelivery> {
       const { deliveryId, endpointName } = (await find(id)).delivery
       const action = { ...orderOf(by, 'delivery.skipped', { kind: 'delivery', id }), detail: { endpoint: endpointName } }
       const done = await write.skipDelivery({ deliveryId, action })
@@ -214,7 +208,11 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       await ports.reviewed()
       return (await find(id)).delivery
     },
-    async replayMany(endpointId, body, asker) {
+    /**
+     * Queues deliveries for an endpoint. The order selects its own ended deliveries, or the events of another endpoint's deliveries. More than
+     * 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
+     */
+    async replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer> {
       const { parcel, dryRun, ...order } = parseReplayOrder(body)
       const state = await targetOf(endpointId)
       const parcelId = parcel === null ? null : await parcelOf(parcel)

@@ -116,12 +116,7 @@ function storageUnavailable(cause: unknown): AppError {
 }
 
 /** Remembers the pushes that could not be stored, and notices when they come again. */
-interface Comebacks {
-  /** Call it when a push with this signature could not be stored. */
-  refused(signature: string): void
-  /** Call it when a push with this signature was stored. */
-  taken(signature: string): void
-}
+type Comebacks = ReturnType<typeof createComebacks>
 
 /** Enough for hours of refused pushes. A signature takes some hundred bytes. */
 const KEPT_MAX = 20_000
@@ -134,7 +129,7 @@ interface ComebackPorts extends Part<'clock', 'monotonic'> {
 }
 
 /** Recognizes a push by its signature, because the same bytes always have the same signature. */
-export function createComebacks({ tell, clock }: ComebackPorts): Comebacks {
+export function createComebacks({ tell, clock }: ComebackPorts) {
   /** The time of the first refusal by signature, the oldest first. */
   const waiting = new Map<string, number>()
 
@@ -146,13 +141,15 @@ export function createComebacks({ tell, clock }: ComebackPorts): Comebacks {
   }
 
   return {
-    refused(signature) {
+    /** Call it when a push with this signature could not be stored. */
+    refused(signature: string) {
       if (waiting.has(signature)) return
       forgetOld()
       waiting.set(signature, clock.monotonic())
       tell('first')
     },
-    taken(signature) {
+    /** Call it when a push with this signature was stored. */
+    taken(signature: string) {
       if (waiting.size === 0) return
       const atMs = waiting.get(signature)
       if (atMs !== undefined && waiting.delete(signature) && clock.monotonic() - atMs < KEPT_MS) tell('again')

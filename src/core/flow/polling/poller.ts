@@ -279,24 +279,20 @@ export function createClockRollback({ write, clock, log, onShifted }: ClockRollb
   }
 }
 
-export interface PushHealthMonitor {
-  health(): PushHealth
-  /** Saves what was learnt, and logs when the health changes. Call it after each pass of the poller. */
-  update(): Promise<void>
-  /** Reads the health that another replica has saved. */
-  look(): Promise<void>
-}
+export type PushHealthMonitor = Awaited<ReturnType<typeof openPushHealthMonitor>>
 
 /** Opens the monitor, which starts with the health that was saved last. */
 export async function openPushHealthMonitor(
   ports: Pick<Relay, 'log'> & Writes<'pushChannel' | 'checkpointModel'> & { readonly wake: () => void },
-): Promise<PushHealthMonitor> {
+) {
   let { health } = await ports.write.pushChannel()
   return {
-    health: () => health,
+    health: (): PushHealth => health,
+    /** Reads the health that another replica has saved. */
     async look() {
       health = (await ports.write.pushChannel()).health
     },
+    /** Saves what was learnt, and logs when the health changes. Call it after each pass of the poller. */
     async update() {
       const before = health
       const news = await ports.write.checkpointModel()

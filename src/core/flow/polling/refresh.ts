@@ -46,18 +46,14 @@ export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 /** The outcome of a scheduled poll. `lapsed`: the lease of this replica has run out, and no result was saved. */
 export type PollEnd = Refreshed | 'lapsed'
 
-export interface Refresh {
-  /** Makes a scheduled poll: in the first language, and in other languages only if texts are missing (DOMAIN 6.2). */
-  poll(due: DuePoll): Promise<PollEnd>
-  /** Makes a poll that an operator has ordered: now, in every configured language. */
-  refreshNow(due: DuePoll): Promise<Refreshed>
-}
+export type Refresh = ReturnType<typeof createRefresh>
 
-export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions): Refresh {
+export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions) {
   const [first, ...others] = languages
   const { together = alone, lapse } = ports
   return {
-    async poll(due) {
+    /** Makes a scheduled poll: in the first language, and in other languages only if texts are missing (DOMAIN 6.2). */
+    async poll(due: DuePoll): Promise<PollEnd> {
       // Use one signal for the whole poll. If the replica loses its lease during the poll, it may get a new lease with a new signal, which
       // would not end the poll.
       const signal = lapse?.()
@@ -70,7 +66,8 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
         throw error
       }
     },
-    refreshNow: (due) =>
+    /** Makes a poll that an operator has ordered: now, in every configured language. */
+    refreshNow: (due: DuePoll): Promise<Refreshed> =>
       together(`refresh ${due.parcelId}`, {
         after: null,
         // An order that comes after the end of this poll asks the carrier again.

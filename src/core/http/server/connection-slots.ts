@@ -10,17 +10,6 @@ export interface ConnectionSlotsOptions {
   readonly now: () => number
 }
 
-/** Limits the connections of a listener, because each costs memory and a file descriptor. */
-export interface ConnectionSlots {
-  /** Must be called for each new connection, before any TLS handshake. If no slot is free, closes another connection or this one. */
-  take(socket: Socket): void
-  /** Must be called when the header of a connection's first request has arrived. */
-  begun(req: IncomingMessage, res: ServerResponse): void
-  /** Closes every connection that has not sent a whole request within `firstRequestMs`. */
-  sweep(): void
-  closeAll(): void
-}
-
 interface Connection {
   /** The accepted TCP socket. With TLS, requests have another socket, which wraps this one. */
   readonly socket: Socket
@@ -49,7 +38,7 @@ export function proveConnection({ socket }: Pick<IncomingMessage, 'socket'>): vo
  * If no slot is free for a new connection, the oldest connection without a complete request is closed. If all others have sent a complete
  * request, the oldest without an authentic request is closed. If all others have sent an authentic request, the new connection is closed.
  */
-export function createConnectionSlots({ slotsMax, firstRequestMs, now }: ConnectionSlotsOptions): ConnectionSlots {
+export function createConnectionSlots({ slotsMax, firstRequestMs, now }: ConnectionSlotsOptions) {
   const open = new Map<string, Connection>()
   /** Connections without a complete request when `hasAsked` last looked, the oldest first. */
   const silent = new Set<Connection>()
@@ -97,17 +86,20 @@ export function createConnectionSlots({ slotsMax, firstRequestMs, now }: Connect
   }
 
   return {
-    take(socket) {
+    /** Must be called for each new connection, before any TLS handshake. If no slot is free, closes another connection or this one. */
+    take(socket: Socket) {
       const connection: Connection = { socket, name: nameOf(socket), openedAtMs: now(), first: null, asker: null }
       open.set(connection.name, connection)
       silent.add(connection)
       socket.once('close', () => leave(connection))
       if (open.size > slotsMax) makeRoomFor(connection)
     },
-    begun(req, res) {
+    /** Must be called when the header of a connection's first request has arrived. */
+    begun(req: IncomingMessage, res: ServerResponse) {
       const connection = open.get(nameOf(req.socket))
       if (connection !== undefined) connection.first = { req, res }
     },
+    /** Closes every connection that has not sent a whole request within `firstRequestMs`. */
     sweep() {
       const before = now() - firstRequestMs
       for (const connection of silent) {

@@ -7,18 +7,7 @@ const DRAIN = { bytesMax: 64 * 1024 * 1024, timeMs: 2000 } as const
 const DRAIN_UNSIGNED_BYTES_MAX = 64 * 1024
 const RETRY_AFTER_MS = 1000
 
-export interface RawBodies {
-  /**
-   * Reads the body and passes its exact bytes to `use`. The bytes count against the budget until `use` settles. Throws `body_too_large` and
-   * `overloaded`. Rejects with a plain Error if the client disconnects.
-   */
-  use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result>
-  /**
-   * Reads at most 64 KiB of the body of a request that is refused anyway. Resolves with the body if `keeps` is true and the body is
-   * complete, otherwise with null.
-   */
-  refuse(req: IncomingMessage, res: ServerResponse, keeps: boolean): Promise<Buffer | null>
-}
+export type RawBodies = ReturnType<typeof createRawBodies>
 
 export interface RawBodyOptions {
   /** `webhook.bodyBytesMax` */
@@ -34,7 +23,7 @@ export interface RawBodyOptions {
  * of the budget is divided equally among all possible connections, so that large bodies cannot keep out small ones. The rest is first come,
  * first served.
  */
-export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax }: RawBodyOptions): RawBodies {
+export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax }: RawBodyOptions) {
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
   let poolBytes = Math.floor(bytesInFlightMax / 2)
 
@@ -66,7 +55,11 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
     })
 
   return {
-    async use(req, res, use) {
+    /**
+     * Reads the body and passes its exact bytes to `use`. The bytes count against the budget until `use` settles. Throws `body_too_large` and
+     * `overloaded`. Rejects with a plain Error if the client disconnects.
+     */
+    async use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result> {
       // The bytes that this request uses of the shared half of the budget, beyond its own share.
       let held = 0
       const take = (received: number, kept: number): Error | null => {
@@ -96,7 +89,11 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         poolBytes += held
       }
     },
-    async refuse(req, res, keeps) {
+    /**
+     * Reads at most 64 KiB of the body of a request that is refused anyway. Resolves with the body if `keeps` is true and the body is
+     * complete, otherwise with null.
+     */
+    async refuse(req: IncomingMessage, res: ServerResponse, keeps: boolean): Promise<Buffer | null> {
       const small = !awaitsContinue(req) && (declaredBytes(req) ?? 0) <= DRAIN_UNSIGNED_BYTES_MAX
       const parts: Buffer[] = []
       if (small && (await drained(req, DRAIN_UNSIGNED_BYTES_MAX, keeps ? parts : null))) return keeps ? Buffer.concat(parts) : null

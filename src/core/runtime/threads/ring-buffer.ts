@@ -42,16 +42,7 @@ export function createRingBuffer(bytes: number) {
   }
 }
 
-export interface RingProducer {
-  /** False: there is no room now. */
-  put(push: IncomingPush): boolean
-  /** Puts an empty entry for an observation that comes by message, so that the order is kept. False: there is no room now. */
-  putByMessage(): boolean
-  /** Returns how often the consumer has read. The number wraps at 32 bits. */
-  reads(): number
-}
-
-export function openProducer({ memory, state }: RingBuffer): RingProducer {
+export function openProducer({ memory, state }: RingBuffer) {
   const { bytes, numbers, times } = viewOf(memory)
   const encoder = createEventEncoder()
 
@@ -75,7 +66,8 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
   }
 
   return {
-    put({ body, contentEncoding, keyIndex, receivedAtMs, reading }) {
+    /** False: there is no room now. */
+    put({ body, contentEncoding, keyIndex, receivedAtMs, reading }: IncomingPush) {
       const { text, content } = encoder.encode(reading)
       const textBytes = Buffer.byteLength(text)
       const encodingBytes = contentEncoding === null ? 0 : Buffer.byteLength(contentEncoding)
@@ -97,6 +89,7 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
       encoder.sent()
       return true
     },
+    /** Puts an empty entry for an observation that comes by message, so that the order is kept. False: there is no room now. */
     putByMessage() {
       const at = room(WORD)
       if (at === null) return false
@@ -104,6 +97,7 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
       publish(at + WORD)
       return true
     },
+    /** Returns how often the consumer has read. The number wraps at 32 bits. */
     reads: () => Atomics.load(state, READS),
   }
 }

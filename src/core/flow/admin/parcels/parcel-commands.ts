@@ -26,31 +26,13 @@ export interface ParcelCommandsPorts
  * The orders that operators give about parcels (CONTRACT, `/relay/parcels`). Identifiers are raw path text; a malformed one throws
  * `bad_tracking_number`.
  */
-export interface ParcelCommands {
-  /** Watches an identifier from now on. `created`: its parcel is new. */
-  watch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly created: boolean }>
-  /** Stops polling until a push comes or an app asks. Deletes nothing. Throws `not_found`. */
-  unwatch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly stopped: 'unwatched' }>
-  /**
-   * Polls now, in every configured language. An identifier without a parcel is polled in the first language, and gets a parcel if the
-   * carrier knows it. Throws `erased` and `upstream_unavailable`.
-   */
-  refresh(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
-}
+export type ParcelCommands = ReturnType<typeof createParcelCommands>
 
 /** A refreshed parcel gets no scheduled poll for this long. It gets none while `underWay` lists it, either. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({
-  write,
-  refresh,
-  fetchUnknown,
-  underWay,
-  whyNotAsked,
-  whyUnusable,
-  clock,
-}: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({ write, refresh, fetchUnknown, underWay, whyNotAsked, whyUnusable, clock }: ParcelCommandsPorts) {
   const orderOf = (by: Actor, action: ActionName, identifier: string): OperatorAction => ({
     atMs: clock.now(),
     by,
@@ -59,7 +41,8 @@ export function createParcelCommands({
     detail: {},
   })
   return {
-    async watch(text, by) {
+    /** Watches an identifier from now on. `created`: its parcel is new. */
+    async watch(text: string, by: Actor): Promise<{ readonly identifier: string; readonly created: boolean }> {
       const identifier = readIdentifier(text)
       const watched = await write.watch({ identifier, nowMs: clock.now(), action: orderOf(by, 'parcel.watched', identifier) })
       if (watched === null) {
@@ -69,13 +52,18 @@ export function createParcelCommands({
       }
       return { identifier, created: watched.created }
     },
-    async unwatch(text, by) {
+    /** Stops polling until a push comes or an app asks. Deletes nothing. Throws `not_found`. */
+    async unwatch(text: string, by: Actor): Promise<{ readonly identifier: string; readonly stopped: 'unwatched' }> {
       const identifier = readIdentifier(text)
       const unwatched = await write.unwatch({ identifier, action: orderOf(by, 'parcel.unwatched', identifier) })
       if (unwatched === null) throw new AppError('not_found', 'No parcel has this identifier.')
       return { identifier, stopped: 'unwatched' }
     },
-    async refresh(text, by) {
+    /**
+     * Polls now, in every configured language. An identifier without a parcel is polled in the first language, and gets a parcel if the
+     * carrier knows it. Throws `erased` and `upstream_unavailable`.
+     */
+    async refresh(text: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }> {
       const identifier = readIdentifier(text)
       const askedAtMs = clock.now()
       const due = await write.claimPoll({ identifier, nowMs: askedAtMs, leaseMs: LEASE_MS })

@@ -32,12 +32,7 @@ export interface ListQuestion {
 }
 
 /** Lets operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
-export interface ParcelQueries {
-  list(question: ListQuestion): Promise<{ readonly parcels: readonly AwaitedParcel[]; readonly next: string | null }>
-  /** Counts what `list` lists over all pages, up to `COUNTED_MAX`. */
-  count(question: Pick<ListQuestion, 'query' | 'status' | 'stopped'>): Promise<FilteredCount>
-  inspect(identifier: string): Promise<ExplainedParcel>
-}
+export type ParcelQueries = ReturnType<typeof createParcelQueries>
 
 /** `waitsForCarrier`: calls to the carrier pause. Then `nextPollAtMs` is the earliest time of the next poll, which is made when the carrier answers again. */
 export interface AwaitedParcel extends ListedParcel {
@@ -65,7 +60,7 @@ export interface ParcelQueryPorts
   readonly carrier: Pick<Carrier, 'state'>
 }
 
-export function createParcelQueries({ reads, write, clock, carrier }: ParcelQueryPorts): ParcelQueries {
+export function createParcelQueries({ reads, write, clock, carrier }: ParcelQueryPorts) {
   function awaited<Parcel extends ListedParcel>(parcel: Parcel): Parcel & AwaitedParcel {
     const { nextPollAtMs } = parcel.state
     const untilMs = pausedUntilMs(carrier.state(), clock.now())
@@ -95,13 +90,22 @@ export function createParcelQueries({ reads, write, clock, carrier }: ParcelQuer
   }
 
   return {
-    async list({ query, status, stopped, unknown = false, cursor, limit }) {
+    async list({
+      query,
+      status,
+      stopped,
+      unknown = false,
+      cursor,
+      limit,
+    }: ListQuestion): Promise<{ readonly parcels: readonly AwaitedParcel[]; readonly next: string | null }> {
       if (status !== null) await refuseUnknown(status)
       const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, isUnknown: unknown, after: cursor, limit })
       return { parcels: parcels.map((one) => awaited(one)), next: next === null ? null : encodeCursor(next) }
     },
-    count: ({ query, status, stopped }) => reads.countParcels({ prefix: query, status, stopped }, COUNTED_MAX),
-    async inspect(text) {
+    /** Counts what `list` lists over all pages, up to `COUNTED_MAX`. */
+    count: ({ query, status, stopped }: Pick<ListQuestion, 'query' | 'status' | 'stopped'>): Promise<FilteredCount> =>
+      reads.countParcels({ prefix: query, status, stopped }, COUNTED_MAX),
+    async inspect(text: string): Promise<ExplainedParcel> {
       const identifier = readIdentifier(text)
       const parcel = await reads.inspectParcel(identifier)
       if (parcel === null) {

@@ -294,17 +294,7 @@ interface TokenKey {
 }
 
 /** The keys that sign tokens, as far as this process knows. Another replica may replace them. */
-export interface TokenKeyring {
-  /** The key that signs new tokens. */
-  readonly current: () => TokenKey
-  /** The key of this name, if it verifies tokens now; null: this process knows no such key. */
-  readonly find: (name: string) => TokenKey | null
-  /** Like `find`, but reads the store for an unknown name. All callers together read at most once a second. */
-  readonly seek: (name: string) => Promise<TokenKey | null>
-  /** Reads the keys from the store again. Rejects if the store does not answer. */
-  readonly refresh: () => Promise<void>
-  readonly replace: (keys: TokenKeys) => void
-}
+export type TokenKeyring = ReturnType<typeof createTokenKeyring>
 
 interface TokenKeyringPorts extends Pick<Relay, 'clock'>, Writes<'tokenKeys'> {
   readonly pause: (ms: number) => Promise<void>
@@ -314,7 +304,7 @@ interface TokenKeyringPorts extends Pick<Relay, 'clock'>, Writes<'tokenKeys'> {
 
 const SEEK_EVERY_MS = 1000
 
-export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isShared = true }: TokenKeyringPorts): TokenKeyring {
+export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isShared = true }: TokenKeyringPorts) {
   let known = keys
   let current = named(keys.current)
   let sought = Number.NEGATIVE_INFINITY
@@ -325,10 +315,12 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isSha
     current = named(next.current)
   }
 
+  /** Reads the keys from the store again. Rejects if the store does not answer. */
   async function refresh(): Promise<void> {
     replace(await write.tokenKeys())
   }
 
+  /** The key of this name, if it verifies tokens now; null: this process knows no such key. */
   function find(name: string): TokenKey | null {
     if (name === current.name) return current
     return (
@@ -353,9 +345,11 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isSha
   }
 
   return {
-    current: () => current,
+    /** The key that signs new tokens. */
+    current: (): TokenKey => current,
     find,
-    async seek(name) {
+    /** Like `find`, but reads the store for an unknown name. All callers together read at most once a second. */
+    async seek(name: string): Promise<TokenKey | null> {
       const found = find(name)
       if (found !== null || !isShared) return found
       await refreshInTurn()

@@ -1,4 +1,4 @@
-import type { ClaimedDelivery, Undelivered } from '../../../domain/delivery/dispatch-round.ts'
+import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { Part, Relay, Writes } from '../../relay.ts'
 import { createDispatchRounds, createRoundTimes, type DispatchRounds, type HeldEndpoints, type RoundTimes } from './dispatch-rounds.ts'
 import { createEndpointQueues, createEndpointRates, type EndpointQueue, type EndpointQueues } from './endpoint-queues.ts'
@@ -36,29 +36,7 @@ export interface DispatcherOptions extends SendDeliveryOptions {
   readonly claimsPerAttempt: number
 }
 
-export interface Dispatcher {
-  /** Call it when something may have become due. The next pass runs a round. */
-  look(): void
-  /** Call it when the order of waiting deliveries may have changed. Then nothing is sent until a round has reported the new order. */
-  review(): void
-  /** Does the same as `review`. Resolves at the end of a round that began after this call. */
-  reviewed(): Promise<void>
-  /**
-   * Call it when the endpoints have changed. Does the same as `review`. Also, attempts that are still connecting send nothing until the round
-   * has reported (DOMAIN 7.4).
-   */
-  reviewEndpoints(): void
-  /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait for their ends: each end asks for another pass. */
-  pass(): Promise<'idle'>
-  /** Call it for an endpoint that this replica no longer holds. Resolves when its attempts have ended and their results are stored. */
-  drained(endpointId: string): Promise<void>
-  /** Forgets claims that were not attempted yet. Call it when this replica has lost its endpoints. */
-  lapsed(): void
-  /** Since when the store has failed to take results or to give the next deliveries, so that events wait; null: it works. */
-  unwritten(): Undelivered | null
-  /** Claims and starts nothing from now on. Resolves when every attempt has ended and is settled. */
-  stop(): Promise<void>
-}
+export type Dispatcher = ReturnType<typeof createDispatcher>
 
 /** Network events are handled each time this many attempts have started. So their requests leave before further requests are signed. */
 const SENT_AT_ONCE = 4
@@ -70,7 +48,7 @@ const SENT_AT_ONCE = 4
  * The relay claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim lasts
  * until the result of its attempt is stored. So after a crash, up to `claimsPerAttempt` deliveries for each concurrent attempt may come twice.
  */
-export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
+export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions) {
   /** A round that was started in advance, before the claims of the last round were sent; null: no round was. */
   let asked: Promise<readonly ClaimedDelivery[]> | null = null
   let isStopping = false
@@ -102,22 +80,30 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     },
   })
   const ask = () => rounds.run(isStopping ? 0 : claimsMax)
+  /** Call it when the order of waiting deliveries may have changed. Then nothing is sent until a round has reported the new order. */
   const review = () => {
     rounds.review('order')
     times.lookNow()
   }
   return {
+    /** Call it when something may have become due. The next pass runs a round. */
     look: times.lookNow,
     review,
+    /** Does the same as `review`. Resolves at the end of a round that began after this call. */
     reviewed() {
       review()
       return rounds.whenReviewed()
     },
+    /**
+     * Call it when the endpoints have changed. Does the same as `review`. Also, attempts that are still connecting send nothing until the round
+     * has reported (DOMAIN 7.4).
+     */
     reviewEndpoints() {
       rounds.review('endpoints')
       times.lookNow()
     },
-    async pass() {
+    /** Settles ended attempts, claims due deliveries and starts attempts. Does not wait for their ends: each end asks for another pass. */
+    async pass(): Promise<'idle'> {
       if (asked === null && !isRoundDue(rounds, times, ports)) return 'idle'
       const claimed = await (asked ?? ask())
       asked = null
@@ -130,12 +116,16 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       await sendAll(claimed, queues, attempts, ports.yieldToIo)
       return 'idle'
     },
-    drained(endpointId) {
+    /** Call it for an endpoint that this replica no longer holds. Resolves when its attempts have ended and their results are stored. */
+    drained(endpointId: string) {
       times.lookNow()
       return rounds.drained(endpointId)
     },
+    /** Forgets claims that were not attempted yet. Call it when this replica has lost its endpoints. */
     lapsed: queues.releaseAll,
+    /** Since when the store has failed to take results or to give the next deliveries, so that events wait; null: it works. */
     unwritten: rounds.unwritten,
+    /** Claims and starts nothing from now on. Resolves when every attempt has ended and is settled. */
     async stop() {
       isStopping = true
       await attempts.ended()
