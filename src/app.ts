@@ -6,15 +6,7 @@ import { openStorage } from './assembly/storage/storage.ts'
 import { openOperator } from './console/events/operator-endpoint.ts'
 import { formatOperatorEvent } from './console/events/operator-words.rules.ts'
 import type { ConcernFacts } from './console/problems/concern.ts'
-import {
-  openConcerns,
-  openRefusedPushes,
-  openReporting,
-  openTallies,
-  openUnstored,
-  type Reporting,
-  startTelling,
-} from './console/reporting/reporting.ts'
+import { openConcerns, openReporting, openTallies, openUnstored, type Reporting, startTelling } from './console/reporting/reporting.ts'
 import type { Config } from './core/config/config.ts'
 import { isQuiet as isQuietAt } from './core/domain/polling/poll.ts'
 import { createEndpointKeys } from './core/flow/delivery/endpoint-keys.ts'
@@ -39,7 +31,9 @@ import { openBackups } from './upkeep/backups/open-backups.ts'
 import { openRunningCheck } from './upkeep/check/running-check.ts'
 import { openTombstoneKey } from './upkeep/erasure/open-tombstone-key.ts'
 import { openMoves } from './upkeep/moving/open-moves.ts'
+import { openRefusedPushes } from './upkeep/refusals/open-refused-pushes.ts'
 import { listRestores } from './upkeep/restore/restores.rows.ts'
+import { WINGS } from './wings.ts'
 
 /**
  * Assembles and starts the relay. Resolves when both listeners answer. If the relay takes over from a running one (`options.stopPredecessor`) and its
@@ -86,7 +80,13 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     log.error({ count: damaged.length, rows: damaged }, 'rows of the store are damaged; the relay goes on without them')
   const kept = { ...stored, ...recording, unstored, tallies, refused, atRest, vault, endpointKeys, tombstoneKey, certificates, restores }
   const measured = { ...kept, carrier, pushes, backups: backups.manage }
-  const reporting = openReporting(config, measured)
+  const metrics = await Promise.all(WINGS.flatMap(({ metrics: load }) => (load === undefined ? [] : [load()])))
+  const problems = await Promise.all(WINGS.flatMap(({ problems: load }) => (load === undefined ? [] : [load()])))
+  const reporting = openReporting(
+    config,
+    measured,
+    metrics.map((register) => (registry) => register(registry, measured)),
+  )
   const ownPorts: number[] = []
   const answering = {
     ...measured,
@@ -111,7 +111,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const api = await openInternalApi(config, relay, {
     check,
     moves: moves.manage,
-    concerns: openConcerns(relay, () => failedReload),
+    concerns: openConcerns(relay, () => failedReload, problems),
     reloadConfig: options.reloadConfig ?? null,
   })
   beginDuties({

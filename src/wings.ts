@@ -1,11 +1,17 @@
 import type { Command } from 'commander'
+import type { Registry } from 'prom-client'
 import type { PagesOf } from './console/portal/portal.ts'
+import type { ProblemsOf } from './console/reporting/reporting.ts'
 import type {} from './console/use-cases.ts'
 import type { Route, WithAuthorize } from './core/http/server/route.ts'
 import type { UseCases } from './core/http/use-cases.ts'
+import type { Relay } from './core/wiring/relay.ts'
 import type {} from './insight/use-cases.ts'
 import type {} from './server/use-cases.ts'
 import type {} from './upkeep/use-cases.ts'
+
+/** What metrics of wings are read from. */
+type MeasuredParts = Pick<Relay, 'reads' | 'clock' | 'backups' | 'restores'>
 
 /**
  * What a folder of a wing offers to the program and to the relay. All of it is loaded only when it is used, so that no command waits for the code of
@@ -16,6 +22,10 @@ interface Offer {
   readonly commands?: Readonly<Record<string, () => Promise<Command>>>
   /** Routes of the internal listener. */
   readonly routes?: () => Promise<readonly Route<UseCases & WithAuthorize>[]>
+  /** Metrics: registers them, and returns what reads their values before a scrape. */
+  readonly metrics?: () => Promise<(registry: Registry, relay: MeasuredParts) => () => unknown>
+  /** Problems of the overview: finds what is wrong. */
+  readonly problems?: () => Promise<ProblemsOf>
   /** Pages of the portal. */
   readonly pages?: () => Promise<PagesOf<UseCases>>
 }
@@ -26,11 +36,13 @@ export const WINGS: readonly Offer[] = [
     commands: { check: async () => (await import('./upkeep/check/check.command.ts')).checkCommand() },
     routes: async () => (await import('./upkeep/check/check.routes.ts')).CHECK_ROUTES,
     pages: async () => (await import('./upkeep/check/check.page.ts')).checkPages,
+    problems: async () => (await import('./upkeep/check/check.problems.ts')).checkProblems,
   },
   {
     commands: { forget: async () => (await import('./upkeep/erasure/forget.command.ts')).forgetCommand() },
     routes: async () => (await import('./upkeep/erasure/erasures.routes.ts')).ERASURES_ROUTES,
     pages: async () => (await import('./upkeep/erasure/erase.page.ts')).erasePages,
+    problems: async () => (await import('./upkeep/erasure/erasure.problems.ts')).erasureProblems,
   },
   {
     commands: { verify: async () => (await import('./upkeep/refusals/verify.command.ts')).verifyCommand() },
@@ -50,17 +62,22 @@ export const WINGS: readonly Offer[] = [
     routes: async () => (await import('./upkeep/moving/store.routes.ts')).STORE_ROUTES,
   },
   {
-    commands: { restore: async () => (await import('./upkeep/restore/restore.command.ts')).restoreCommand() },
-  },
-  {
     commands: { backup: async () => (await import('./upkeep/backups/backup.command.ts')).backupCommand() },
     routes: async () => (await import('./upkeep/backups/backups.routes.ts')).BACKUPS_ROUTES,
     pages: async () => (await import('./upkeep/backups/backups.page.ts')).backupPages,
+    metrics: async () => (await import('./upkeep/backups/backup.metrics.ts')).registerBackups,
+    problems: async () => (await import('./upkeep/backups/backup.problems.ts')).backupProblems,
+  },
+  {
+    commands: { restore: async () => (await import('./upkeep/restore/restore.command.ts')).restoreCommand() },
+    metrics: async () => (await import('./upkeep/restore/restore.metrics.ts')).registerRestores,
   },
   {
     commands: { prune: async () => (await import('./upkeep/retention/prune.command.ts')).pruneCommand() },
     routes: async () => (await import('./upkeep/retention/retention.routes.ts')).RETENTION_ROUTES,
     pages: async () => (await import('./upkeep/retention/retention.page.ts')).retentionPages,
+    metrics: async () => (await import('./upkeep/retention/retention.metrics.ts')).registerRetention,
+    problems: async () => (await import('./upkeep/retention/retention.problems.ts')).retentionProblems,
   },
   { routes: async () => (await import('./insight/order/order.routes.ts')).ORDER_ROUTES },
   { routes: async () => (await import('./server/replicas/replicas.routes.ts')).REPLICAS_ROUTES },

@@ -153,6 +153,8 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@koa/router', 'koa', 'zod'],
     platform: ['node:buffer', 'node:http'],
   },
+  { place: '*.problems.ts', imports: ['core/', 'console/', 'upkeep/'], libraries: [], platform: [] },
+  { place: '*.metrics.ts', imports: ['core/', 'console/', 'upkeep/'], libraries: ['prom-client'], platform: [] },
   { place: '*.page.ts', imports: ['core/', 'console/', 'upkeep/', 'insight/', 'server/'], libraries: ['zod'], platform: ['node:buffer'] },
   {
     place: '*.command.ts',
@@ -217,12 +219,12 @@ export const ROOMS: readonly Room[] = [
   // The table of what wings offer. Only this imports them by name.
   {
     place: 'wings.ts',
-    imports: ['core/http/', 'console/', 'upkeep/', 'insight/', 'server/', 'trial/'],
-    libraries: ['commander'],
+    imports: ['core/http/', 'core/wiring/relay.ts', 'console/', 'upkeep/', 'insight/', 'server/', 'trial/'],
+    libraries: ['commander', 'prom-client'],
     platform: [],
   },
   { place: 'main.ts', imports: ['console/cli/', 'core/config/compile-cache.ts'], libraries: [], platform: [] },
-  { place: 'app.ts', imports: [...CAPABILITY, 'assembly/'], libraries: ['@node-rs/argon2'], platform: EDGE },
+  { place: 'app.ts', imports: [...CAPABILITY, 'assembly/', 'wings.ts'], libraries: ['@node-rs/argon2'], platform: EDGE },
   // This runs the relay until a signal ends it.
   {
     place: 'serving.ts',

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 
@@ -31,7 +31,8 @@ test('every file and folder that the README and the documents name exists', () =
 })
 
 test('every metric that the README and the documents name exists', () => {
-  const source = ['metrics', 'counters'].map((name) => readFileSync(`src/core/ops/${name}.ts`, 'utf8')).join()
+  const files = ['src/core/ops/metrics.ts', 'src/core/ops/counters.ts', ...globSync('src/**/*.metrics.ts')]
+  const source = files.map((file) => readFileSync(file, 'utf8')).join()
   const metrics = named(/\b(relay_[a-z_]+)\b/g)
   expect(metrics.length).toBeGreaterThan(10)
   expect(metrics.filter((metric) => !source.includes(`'${metric}'`))).toEqual([])

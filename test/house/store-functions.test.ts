@@ -99,6 +99,8 @@ const WITH_STORE = ['trial/demo/sole-relay.ts', 'serving.ts', 'upkeep/restore/ru
   'upkeep/check/standalone-check.ts',
   'upkeep/erasure/lost-tombstones.ts',
   'upkeep/moving/store-in-use.ts',
+  'upkeep/retention/retention.metrics.ts',
+  'upkeep/retention/retention.problems.ts',
 )
 
 const THREADS = [

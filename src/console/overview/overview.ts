@@ -21,7 +21,16 @@ import type { Readiness } from '../../core/flow/admin/readiness.ts'
 import type { Carrier } from '../../core/flow/ports.ts'
 import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
 import type { Unstored } from '../events/unstored.ts'
-import { type Concern, type ConcernFacts, concernsOf, concernsOfAll, POLL_LATE_MS, type WorkingBacklog } from '../problems/concern.ts'
+import {
+  type Concern,
+  type ConcernFacts,
+  concernsOf,
+  concernsOfAll,
+  type FindConcerns,
+  type KeepLook,
+  POLL_LATE_MS,
+  type WorkingBacklog,
+} from '../problems/concern.ts'
 import { pushStanding } from '../problems/push-standing.ts'
 import { DISK_SUBJECTS } from '../problems/trouble.ts'
 import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../problems/verdict.ts'
@@ -194,16 +203,15 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
 
 type Seen = Omit<Glance, 'counts' | 'concerns'>
 
-/** What is costly to look at: it reads files or many rows. */
-type Costly = Pick<ConcernFacts, 'keys' | 'openFiles' | 'backups' | 'storage'>
-
 export interface ConcernsPorts
   extends Pick<Quick, 'certificates' | 'failedReload' | 'undelivered' | 'wal' | 'carrierAheadMs'>,
     Pick<Relay, 'clock'>,
-    Reads<'listParcels' | 'listOldestWaiting' | 'retentionState'> {
+    Reads<'listParcels' | 'listOldestWaiting'> {
   /** Whether nothing is polled by schedule at a time. */
   readonly isQuiet: (nowMs: number) => boolean
-  readonly look: () => Promise<Costly>
+  /** What wings find. */
+  readonly offered: readonly FindConcerns[]
+  readonly keep: KeepLook
   /** The id of this replica. */
   readonly replicaId: () => number
 }
@@ -213,20 +221,33 @@ type Quick = { readonly [Name in keyof ConcernFacts]: () => ConcernFacts[Name] }
 /** Files and long tables are looked at again after this long, however many pages are open. */
 const KEPT_MS = 10_000
 
+export function createKeepLook({ monotonic }: Pick<Relay['clock'], 'monotonic'>): KeepLook {
+  return <Args extends readonly unknown[], Result>(look: (...args: Args) => Promise<Result>) => {
+    let known: { readonly found: Promise<Result>; readonly atMs: number } | null = null
+    return async (...args: Args) => {
+      if (known === null || monotonic() - known.atMs >= KEPT_MS) known = { found: look(...args), atMs: monotonic() }
+      const { found } = known
+      return await found.catch((error: unknown) => {
+        if (known?.found === found) known = null
+        throw error
+      })
+    }
+  }
+}
+
 /** Creates the function that finds what else is wrong, given what was seen already. */
-export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts): (seen: Seen) => Promise<readonly Concern[]> {
+export function createConcerns({ reads, offered, keep, clock, ...ports }: ConcernsPorts): (seen: Seen) => Promise<readonly Concern[]> {
   const startedAtMs = clock.now()
   let lastPausedAtMs = Number.NEGATIVE_INFINITY
-  let known: { readonly facts: ReturnType<typeof lookAt>; readonly atMs: number } | null = null
 
-  async function lookAt(seen: Seen) {
+  const lookAt = keep(async (seen: Seen) => {
     const oldest = await reads.listOldestWaiting()
     const working = seen.endpoints.filter((state) => !['failing', 'disabled'].includes(conditionOf(state)))
     const backlogs = working.map(
       ({ endpoint }): WorkingBacklog => ({ endpoint: endpoint.name, oldestAtMs: oldest.get(endpoint.id) ?? null }),
     )
-    return { ...(await look()), backlogs, pollDueAtMs: await mostOverdue() }
-  }
+    return { backlogs, pollDueAtMs: await mostOverdue() }
+  })
 
   async function mostOverdue(): Promise<number | null> {
     const { parcels } = await reads.listParcels({ prefix: null, status: null, stopped: null, after: null, limit: 1 })
@@ -234,19 +255,14 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
   }
 
   return async (seen) => {
-    if (known === null || clock.monotonic() - known.atMs >= KEPT_MS) known = { facts: lookAt(seen), atMs: clock.monotonic() }
-    const { facts: looking } = known
     const { refused, pushes, replicas, clockDoubt } = seen
     const nowMs = clock.now()
     const { budget } = seen.carrier
     const arePollsMade =
       seen.notReady.length === 0 && !['refused', 'failing'].includes(carrierStanding(seen.carrier).kind) && !ports.isQuiet(nowMs)
     if (!arePollsMade) lastPausedAtMs = nowMs
-    const facts = await looking.catch((error: unknown) => {
-      // Do not keep a failure: the next call looks again.
-      if (known?.facts === looking) known = null
-      throw error
-    })
+    const facts = await lookAt(seen)
+    const before = { nowMs, startedAtMs, isClockDoubted: clockDoubt !== null, isBackupFailing: seen.backupFailing !== null }
     const mine = concernsOf(
       {
         ...facts,
@@ -262,8 +278,7 @@ export function createConcerns({ reads, look, clock, ...ports }: ConcernsPorts):
         pollDueAtMs: facts.pollDueAtMs,
         callsSpent: budget.callsToday < budget.callsPerDay ? null : budget.callsPerDay,
         pollsMadeFromMs: arePollsMade ? Math.max(startedAtMs, lastPausedAtMs, quietUntilMs(nowMs)) : nowMs,
-        backups: seen.backupFailing === null ? facts.backups : null,
-        retention: clockDoubt === null ? (await reads.retentionState()).last : null,
+        offered: (await Promise.all(offered.map((find) => find(before)))).flat(),
       },
       nowMs,
     )

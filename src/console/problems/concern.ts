@@ -1,9 +1,6 @@
 import { bytesText, counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { Undelivered } from '../../core/domain/delivery/dispatch-round.ts'
-import type { StorageState } from '../../core/domain/history/erased.ts'
 import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
-import { judgeClock, PASS_LATE_MS, type Verdict } from '../../upkeep/check/check.rules.ts'
-import { isHeldLong, type RetentionReport } from '../../upkeep/retention/retention.rules.ts'
 import { EXPIRING_MS, type OwnCertificate } from './trouble.ts'
 
 /** The concerns of which somebody must know at once. */
@@ -63,8 +60,6 @@ export interface ConcernFacts {
   /** When this relay started. */
   readonly startedAtMs: number
   readonly certificates: readonly OwnCertificate[]
-  /** Whether the keys at rest can be used. */
-  readonly keys: Verdict
   /** Why the last reload failed, or what of it could not be used; null: nothing. */
   readonly failedReload: { readonly atMs: number; readonly problems: readonly string[] } | null
   readonly refused: readonly RefusedPushes[]
@@ -72,7 +67,6 @@ export interface ConcernFacts {
   readonly replicas: readonly { readonly roles: readonly string[]; readonly startedAtMs: number; readonly lastSeenAtMs: number }[]
   /** The carrier's clock minus ours; null: not known, or the clock is doubted already. */
   readonly carrierAheadMs: number | null
-  readonly openFiles: Verdict
   /** When the most overdue poll was due; null: none is. */
   readonly pollDueAtMs: number | null
   /** Since when polls are made: not before the start, within quiet hours, or while they cannot be made for another reason that is told. */
@@ -83,11 +77,8 @@ export interface ConcernFacts {
   /** Null: the store takes what was sent. */
   readonly undelivered: Undelivered | null
   readonly wal: { readonly bytes: number; readonly bytesWarn: number }
-  /** How old the backups are; null: none are scheduled, or that they fail is told. */
-  readonly backups: Verdict | null
-  /** The last pass; null: none has ended. */
-  readonly retention: RetentionReport | null
-  readonly storage: StorageState
+  /** What wings have found. */
+  readonly offered: readonly Found[]
 }
 
 const MINUTE_MS = 60_000
@@ -103,25 +94,47 @@ const UNWRITTEN_MS = 5000
 const REFUSED_MANY = 20
 const UNACCEPTED_MS = 30 * MINUTE_MS
 
-type Found = Omit<Concern, 'endpoint' | 'replica'> & Partial<Pick<Concern, 'endpoint'>>
+/** A concern as it is found; without an endpoint it is about none. */
+export type Found = Omit<Concern, 'endpoint' | 'replica'> & Partial<Pick<Concern, 'endpoint'>>
+
+/** What a line of `check` says of one thing. */
+export interface Verdict {
+  /** `warning`: the thing works, but somebody should look at it. `failed`: it does not work. `skipped`: it could not be checked. */
+  readonly state: 'ok' | 'warning' | 'failed' | 'skipped'
+  /** Says what was found and, if something is wrong, what to do. Never contains a secret. */
+  readonly message: string
+}
+
+/** What was seen already when wings are asked what is wrong. */
+export interface SeenBefore {
+  readonly nowMs: number
+  /** When this relay started. */
+  readonly startedAtMs: number
+  readonly isClockDoubted: boolean
+  readonly isBackupFailing: boolean
+}
+
+/** Finds what is wrong in a folder of a wing. */
+export type FindConcerns = (seen: SeenBefore) => Promise<readonly Found[]>
+
+/** Makes a costly look, such as one at files, serve for some seconds, however often it is asked for. A failure does not serve. */
+export type KeepLook = <Args extends readonly unknown[], Result>(
+  look: (...args: Args) => Promise<Result>,
+) => (...args: Args) => Promise<Result>
 
 /** Finds the concerns, the gravest first. */
 export function concernsOf(facts: ConcernFacts, nowMs: number): readonly Concern[] {
   const found: readonly Found[] = [
     ...facts.certificates.flatMap((one) => ofCertificate(one, nowMs)),
-    ...ofKeys(facts),
     ...ofRefused(facts, nowMs),
     ...ofRoles(facts, nowMs),
     ...ofClock(facts),
-    ...ofVerdict('open_files', 'Too few files may be open', facts.openFiles),
     ...ofUndelivered(facts, nowMs),
     ...ofReload(facts),
     ...ofPolls(facts, nowMs),
     ...facts.backlogs.flatMap((one) => ofBacklog(one, nowMs)),
     ...ofWal(facts),
-    ...ofVerdict('backup_old', 'No recent backup is known', facts.backups),
-    ...ofRetention(facts, nowMs),
-    ...ofStorage(facts),
+    ...facts.offered,
   ]
   return inOrder(found.map(concernOf))
 }
@@ -195,15 +208,10 @@ function ofCertificate({ shownBy, endpoint, untilMs }: OwnCertificate, nowMs: nu
   ]
 }
 
-function ofKeys({ keys }: ConcernFacts): readonly Found[] {
-  return ofVerdict('keys_lost', 'The keys that encrypt the secrets cannot be used', keys)
-}
-
-function ofVerdict(kind: 'keys_lost' | 'open_files' | 'backup_old', title: string, verdict: Verdict | null): readonly Found[] {
-  if (verdict?.state !== 'failed') return []
-  return [
-    { kind, title, sinceMs: null, evidence: [verdict.message], todo: ['When it is mended, see whether all is well: parcel-relay check.'] },
-  ]
+/** Makes a concern of what was judged as `check` judges it, if that is a failure. */
+export function concernOfVerdict(kind: ConcernKind, title: string, { state, message }: Verdict): readonly Found[] {
+  if (state !== 'failed') return []
+  return [{ kind, title, sinceMs: null, evidence: [message], todo: ['When it is mended, see whether all is well: parcel-relay check.'] }]
 }
 
 /** Any stranger can send pushes that are refused. But if many are, and none is accepted, the carrier is probably refused. */
@@ -247,12 +255,25 @@ function ofRoles({ replicas, ...facts }: ConcernFacts, nowMs: number): readonly 
   }))
 }
 
+/** A clock that is wrong by so much is wrong for sure. */
+export const CLOCK_OFF_MS = MINUTE_MS
+
+/** @param aheadMs the carrier's clock minus the relay's */
+export function describeClock(aheadMs: number): string {
+  const seconds = Math.round(Math.abs(aheadMs) / 1000)
+  return `It is ${seconds} s ${aheadMs > 0 ? 'behind' : 'ahead of'} the carrier's. Have the machine set its clock by NTP.`
+}
+
 function ofClock({ carrierAheadMs }: Pick<ConcernFacts, 'carrierAheadMs'>): readonly Found[] {
-  if (carrierAheadMs === null) return []
-  const { state, message } = judgeClock(carrierAheadMs)
-  if (state !== 'failed') return []
+  if (carrierAheadMs === null || Math.abs(carrierAheadMs) < CLOCK_OFF_MS) return []
   return [
-    { kind: 'clock_off', title: 'The clock is wrong', sinceMs: null, evidence: [message], todo: ['Then look again: parcel-relay check.'] },
+    {
+      kind: 'clock_off',
+      title: 'The clock is wrong',
+      sinceMs: null,
+      evidence: [describeClock(carrierAheadMs)],
+      todo: ['Then look again: parcel-relay check.'],
+    },
   ]
 }
 
@@ -340,47 +361,6 @@ function ofWal({ wal }: ConcernFacts): readonly Found[] {
       sinceMs: null,
       evidence: ['Another program holds a long read transaction on the store, so the disk fills.'],
       todo: ['Close the program that has the file of the store open (lsof, fuser). Copies are made with parcel-relay backup.'],
-    },
-  ]
-}
-
-function ofRetention({ retention, startedAtMs }: ConcernFacts, nowMs: number): readonly Found[] {
-  // A relay that was stopped for long makes its pass within the hour.
-  const ageMs = nowMs - Math.max(retention?.endedAtMs ?? 0, startedAtMs)
-  if (ageMs > PASS_LATE_MS)
-    return [
-      {
-        kind: 'retention_stopped',
-        title: 'Retention does not run',
-        sinceMs: nowMs - ageMs,
-        evidence: ['No pass has ended since then, so nothing old is removed, and the disk fills.'],
-        todo: ['The log says why. Then start a pass: parcel-relay prune.'],
-      },
-    ]
-  if (retention === null || !isHeldLong(retention)) return []
-  const count = Object.values(retention.held).reduce((sum, one) => sum + one, 0)
-  return [
-    {
-      kind: 'retention_held',
-      title: `${countText(count)} records are past their time`,
-      sinceMs: retention.heldSinceMs,
-      evidence: [
-        'They cannot be removed, because they are not delivered, in quarantine, or needed by an endpoint that is behind. After retention.held they are given up.',
-      ],
-      todo: ['Mend or remove the endpoints for which deliveries wait, and reprocess or dismiss what is in quarantine.'],
-    },
-  ]
-}
-
-function ofStorage({ storage }: ConcernFacts): readonly Found[] {
-  if (storage.state === 'clean') return []
-  return [
-    {
-      kind: 'erasure_pending',
-      title: 'The store may still hold erased data',
-      sinceMs: null,
-      evidence: [storage.because],
-      todo: ['Then look again: parcel-relay check.'],
     },
   ]
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { Config } from '../../core/config/config.ts'
-import type { StorageState } from '../../core/domain/history/erased.ts'
 import { countSealed } from '../../core/flow/admin/manage-secrets.ts'
 import { createKnownCounts } from '../../core/flow/admin/parcels/parcel-queries.ts'
 import { createReadiness } from '../../core/flow/admin/readiness.ts'
@@ -16,25 +15,25 @@ import type { ReceiverNews } from '../../core/wiring/hosting/receive-side.ts'
 import { REPLICA } from '../../core/wiring/membership.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { VERSION } from '../../package-files.ts'
-import { judgeOpenFiles, type Verdict } from '../../upkeep/check/check.rules.ts'
-import { judgeAtRestKeys, judgeBackupsOf, openFilesLimit } from '../../upkeep/check/local-probes.ts'
-import { readStorageState } from '../../upkeep/erasure/clean-storage.ts'
-import { createRefusedPushes, type RefusedPushesKeeper } from '../../upkeep/refusals/refused-pushes.ts'
 import { createTroubleWatch, USABLE_AT } from '../events/trouble-watch.ts'
 import { createUnstored, type Kept, type Unstored } from '../events/unstored.ts'
 import { openUnstoredFile } from '../events/unstored-file.ts'
-import { type ConcernsPorts, createConcerns } from '../overview/overview.ts'
-import { localConcerns } from '../problems/concern.ts'
+import { type ConcernsPorts, createConcerns, createKeepLook } from '../overview/overview.ts'
+import { type FindConcerns, type KeepLook, localConcerns } from '../problems/concern.ts'
 import { createTallies, type Tallies } from '../tallies/tallies.ts'
 
 type MeasuredParts = Pick<Relay, 'recorder' | 'receiver' | 'carrier' | 'disk' | 'clock' | 'pushes' | 'isQuiet' | 'reads'>
-type MetricsParts = Pick<Relay, 'write' | 'shared' | 'certificates' | 'vault' | 'tombstoneKey' | 'restores' | 'backups' | 'replicas'>
+type MetricsParts = Pick<Relay, 'write' | 'shared' | 'certificates' | 'vault' | 'tombstoneKey' | 'replicas'>
 type NewsParts = Pick<Relay, 'receiver' | 'write' | 'commitSignal' | 'tallies' | 'refused' | 'endpointKeys' | 'digest' | 'log'>
 
 export type Reporting = ReturnType<typeof openReporting>
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
-export function openReporting(config: Config, parts: MeasuredParts & MetricsParts & NewsParts & Pick<Relay, 'settings'>) {
+export function openReporting(
+  config: Config,
+  parts: MeasuredParts & MetricsParts & NewsParts & Pick<Relay, 'settings'>,
+  offered: Metered['offered'],
+) {
   const { carrier, disk, pushes, receiver, reads, endpointKeys, commitSignal, settings, tallies } = parts
   const counts = createKnownCounts(parts)
   const readiness = createReadiness({
@@ -47,7 +46,7 @@ export function openReporting(config: Config, parts: MeasuredParts & MetricsPart
     caughtUp: receiver.verbs.waiting,
   })
   const gauges = gaugesOf(config, parts, { counts, readiness })
-  const metrics = createMetrics(VERSION, { keys: () => settings().webhook.sharedKeys.length, gauges, ...tablesOf(parts) })
+  const metrics = createMetrics(VERSION, { keys: () => settings().webhook.sharedKeys.length, gauges, offered, ...tablesOf(parts) })
   const meter = tallies.over(metrics.meter)
   reportCommits(commitSignal, { readiness, meter, failures: createFailureLog(parts) })
   return {
@@ -82,17 +81,14 @@ function gaugesOf(
 }
 
 /** Reads the metrics that are not counted here: what lies in the store, and what other parts know. */
-function tablesOf(parts: MetricsParts & Pick<Relay, 'reads' | 'clock' | 'carrier'>): Omit<Metered, 'keys' | 'gauges'> {
-  const { reads, write, clock, certificates, restores, backups, replicas } = parts
+function tablesOf(parts: MetricsParts & Pick<Relay, 'reads' | 'clock' | 'carrier'>): Omit<Metered, 'keys' | 'gauges' | 'offered'> {
+  const { write, certificates, replicas } = parts
   return {
     clockDoubt: () => write.lookAtClock(otherClocksOf(parts)),
     endpoints: () => readEndpointGauges(parts, ENDPOINT_LABELS),
     certificates: certificates.shown,
     clientCertificates: () => certificates.clients().slice(0, ENDPOINT_LABELS.max),
     secrets: () => countSealed(parts),
-    restores: () => restores,
-    backups: () => ({ state: backups.state(), failures: backups.failures(), skipped: backups.skipped(), nowMs: clock.now() }),
-    retention: () => reads.retentionState(),
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   }
 }
@@ -175,22 +171,6 @@ function reportCommits(commitSignal: Relay['commitSignal'], { readiness, meter, 
 
 /** How often the counts are saved, in milliseconds. If the relay is killed, it loses the counts since then. */
 const SAVE_MS = 10_000
-
-type RefusedParts = Pick<Relay, 'write' | 'reads' | 'clock' | 'unstored' | 'closing' | 'log'>
-
-export function openRefusedPushes({ write, reads, clock, unstored, closing, log }: RefusedParts): RefusedPushesKeeper {
-  const refused = createRefusedPushes({ write, reads, clock, process: randomUUID() })
-  unstored.add(() => {
-    const save = refused.unsaved()
-    return save === null ? [] : [{ kind: 'refused', save }]
-  })
-  const save = () =>
-    refused.save().catch((err: unknown) => log.debug({ err }, 'cannot save the counts of refused pushes now; the relay tries again'))
-  const saving = startRepeating(save, SAVE_MS)
-  closing.add(() => saving.stop())
-  closing.add(save)
-  return refused
-}
 
 type UnstoredParts = Pick<Relay, 'write' | 'path' | 'shared' | 'clock' | 'wakeDispatcher' | 'closing' | 'log'>
 
@@ -286,16 +266,20 @@ function proofOfLife(freeBytesMin: number, { disk, clock, unstored, closing }: T
 }
 
 type ConcernParts = Pick<Relay, 'reads' | 'clock' | 'disk' | 'replicas' | 'carrier' | 'certificates' | 'isQuiet'>
-type JudgedParts = Pick<Relay, 'atRest' | 'endpointKeys' | 'backups' | 'settings' | 'path' | 'shared'> & Pick<Capabilities, 'delivery'>
+/** What wings judge. */
+export type JudgedParts = Pick<Relay, 'atRest' | 'endpointKeys' | 'backups' | 'settings' | 'path' | 'shared' | 'reads' | 'clock'>
 
-/** Assembles what finds the concerns (`console/problems/concern.ts`). It judges as `check` does, but asks nobody. */
-export function openConcerns(parts: ConcernParts & JudgedParts, failedReload: ConcernsPorts['failedReload']) {
+/** Makes what finds the concerns of a folder of a wing. */
+export type ProblemsOf = (relay: JudgedParts, keep: KeepLook) => FindConcerns
+
+/** Assembles what finds the concerns (`console/problems/concern.ts`). */
+export function openConcerns(
+  parts: ConcernParts & JudgedParts & Pick<Capabilities, 'delivery'>,
+  failedReload: ConcernsPorts['failedReload'],
+  offered: readonly ProblemsOf[],
+) {
+  const keep = createKeepLook(parts.clock)
   const { reads, clock, disk, replicas, carrier, certificates, isQuiet } = parts
-  const { atRest, endpointKeys, backups, settings, path, shared } = parts
-  const keys = async (): Promise<Verdict> => {
-    const fault = atRest.fault()
-    return judgeAtRestKeys(settings(), fault === null ? await endpointKeys.check() : null, fault)
-  }
   const certificatesNow = () => [
     ...certificates.shown().map(({ listener, untilMs }) => ({ shownBy: `${listener} listener`, endpoint: null, untilMs })),
     ...certificates.clients().map(({ endpoint, untilMs }) => ({ shownBy: `relay at ${endpoint}`, endpoint, untilMs })),
@@ -313,22 +297,7 @@ export function openConcerns(parts: ConcernParts & JudgedParts, failedReload: Co
     isQuiet,
     wal: () => ({ bytes: disk.state().logBytes, bytesWarn: LOG_BYTES_WARN }),
     certificates: certificatesNow,
-    look: async () => ({
-      keys: await keys(),
-      openFiles: judgeOpenFiles(openFilesLimit(), settings().limits.connections),
-      backups: await judgeBackupsOf(settings(), backups, clock),
-      storage: shared === null ? storageState(path) : CLEAN,
-    }),
+    keep,
+    offered: offered.map((problemsOf) => problemsOf(parts, keep)),
   })
-}
-
-const CLEAN: StorageState = { state: 'clean' }
-
-/** That the file cannot be read is told as a store that is not ready. */
-function storageState(path: string): StorageState {
-  try {
-    return readStorageState(path)
-  } catch {
-    return CLEAN
-  }
 }

@@ -1,9 +1,6 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import type { BackupState } from '../../upkeep/backups/backup.rules.ts'
-import { RETENTION_STAGES, type RetentionState } from '../../upkeep/retention/retention.rules.ts'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import { type ClockDoubt, DOUBTS } from '../domain/admin/clock-record.ts'
 import type { Replica } from '../domain/admin/replica.ts'
-import type { RestoreRecord } from '../domain/admin/restore.ts'
 import { CONDITIONS } from '../domain/delivery/endpoint-state.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-queries.ts'
 import type { Meter } from '../flow/ports.ts'
@@ -55,10 +52,8 @@ export interface MetricsPorts {
   readonly clientCertificates: () => readonly { readonly endpoint: string; readonly untilMs: number }[]
   /** Counts the encrypted secrets in the store. `upToDate`: encrypted with the first at-rest key. `outdated`: with another key. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
-  readonly restores: () => readonly RestoreRecord[]
-  /** How many backups have failed since the relay was started, and how many scheduled ones were skipped because another was being made, or the store was being moved. */
-  readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly skipped: number; readonly nowMs: number }
-  readonly retention: () => Promise<RetentionState>
+  /** Those of wings. Each registers its metrics, and returns what reads their values before a scrape. */
+  readonly offered: readonly ((registry: Registry) => () => unknown)[]
   /** `id`: the id of this replica. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
@@ -66,7 +61,7 @@ export interface MetricsPorts {
 /** `prom-client` adds more metrics, such as the delay of the event loop and the memory. */
 export function createMetrics(
   version: string,
-  { keys, gauges, clockDoubt, endpoints, replicas, certificates, clientCertificates, secrets, backups, restores, retention }: MetricsPorts,
+  { keys, gauges, clockDoubt, endpoints, replicas, certificates, clientCertificates, secrets, offered }: MetricsPorts,
 ): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -85,9 +80,7 @@ export function createMetrics(
   const readCertificates = createCertificateGauge(registry, certificates)
   const readClients = createClientCertificateGauge(registry, clientCertificates)
   const readSecrets = createSecretsGauge(registry, secrets)
-  const readBackups = createBackupGauges(registry, backups)
-  setRestoreGauges(registry, restores())
-  const readRetention = createRetentionGauges(registry, retention)
+  const readOffered = offered.map((register) => register(registry))
   return {
     async render() {
       showKeys(received, keys())
@@ -98,8 +91,7 @@ export function createMetrics(
       readCertificates()
       readClients()
       await readSecrets()
-      readBackups()
-      await readRetention()
+      for (const read of readOffered) await read()
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
@@ -256,68 +248,6 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
     if (counts === null) return
     gauge.set({ key: 'first' }, counts.upToDate)
     gauge.set({ key: 'other' }, counts.outdated)
-  }
-}
-
-/** These metrics are set once, because a store is restored only while no relay runs. */
-function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]): void {
-  const registers = [registry]
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
-  gauge('relay_restores', 'How often the store was restored from a backup.').set(restores.length)
-  const repeatable = gauge(
-    'relay_restore_deliveries_repeatable',
-    'Deliveries that were accepted after the backups that the store was restored from: their events may come again under new ids. NaN: unknown.',
-  )
-  repeatable.set(restores.reduce((sum, { delivered }) => sum + (delivered ?? Number.NaN), 0))
-}
-
-function createRetentionGauges(registry: Registry, read: MetricsPorts['retention']): () => Promise<void> {
-  const registers = [registry]
-  const byKind = (name: string, help: string) => new Gauge({ name, help, labelNames: ['kind'], registers })
-  const held = byKind(
-    'relay_retention_held',
-    'Data that the last pass held back although its time is over: it is undelivered, in quarantine or still needed.',
-  )
-  const removed = byKind('relay_retention_removed', 'What the last pass removed.')
-  const at = new Gauge({ name: 'relay_retention_pass_timestamp_seconds', help: 'When the last pass ended; absent: none has.', registers })
-  return async () => {
-    const state = await read().catch(() => null)
-    if (state === null) return
-    const { last } = state
-    at.remove()
-    if (last === null) return
-    at.set(last.endedAtMs / 1000)
-    for (const kind of RETENTION_STAGES) {
-      held.set({ kind }, last.held[kind] ?? 0)
-      removed.set({ kind }, last.removed[kind] ?? 0)
-    }
-  }
-}
-
-/** Until a backup was made, the age and the size are absent, and an alarm can report that. */
-function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): () => void {
-  const registers = [registry]
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
-  const age = gauge('relay_backup_age_seconds', 'Time since the last backup was made; absent: none was.')
-  const bytes = gauge('relay_backup_bytes', 'Size of the last backup; absent: none was made.')
-  const failing = gauge('relay_backup_failing', '1 while the last backup has failed.')
-  const failures = new Counter({ name: 'relay_backup_failures_total', help: 'Backups that could not be made.', registers })
-  const skipped = new Counter({
-    name: 'relay_backups_skipped_total',
-    help: 'Scheduled backups that were skipped because another was being made, or the store was being moved.',
-    registers,
-  })
-  let counted = { failures: 0, skipped: 0 }
-  return () => {
-    const { state, nowMs, ...since } = read()
-    failures.inc(since.failures - counted.failures)
-    skipped.inc(since.skipped - counted.skipped)
-    counted = since
-    failing.set(state.failing === null ? 0 : 1)
-    for (const one of [age, bytes]) one.remove()
-    if (state.last === null) return
-    age.set(Math.max(0, nowMs - state.last.atMs) / 1000)
-    bytes.set(state.last.bytes)
   }
 }
 

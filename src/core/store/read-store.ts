@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import { listRefusals, listRefused } from '../../upkeep/refusals/refusals.rows.ts'
-import { loadRetention } from '../../upkeep/retention/remove-aged.rows.ts'
 import type { FeedSlice } from '../domain/delivery/feed-entry.ts'
 import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
@@ -101,7 +100,6 @@ export function createReadStore(engine: ReadEngine) {
     findJob: now(findJob),
     listOperatorEvents: now(listOperatorEvents),
     troubleSinceMs: now(troubleSinceMs),
-    retentionState: now(loadRetention),
     listTallies: now(listTallies),
     existingTargets: now(existingTargets),
     listActions: atOnce(listActions),

@@ -3,11 +3,12 @@ import { Command } from 'commander'
 import { addRelayOptions, type ClientOptions, describeProblem, lookForRelay, openRelay } from '../../console/cli/asking/ask-relay.ts'
 import { addressOf, openConfig } from '../../console/cli/asking/config-file.ts'
 import { EXIT } from '../../console/cli/exit-codes.ts'
+import type { Verdict } from '../../console/problems/concern.ts'
 import { type Config, ConfigError } from '../../core/config/config.ts'
 import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import type { CheckAnswer } from './check.routes.ts'
-import { type CheckLine, type CheckState, failed, inOrder, isRed, warning } from './check.rules.ts'
+import { type CheckLine, failed, inOrder, isRed, warning } from './check.rules.ts'
 import { compareKeys } from './compare-keys.ts'
 
 interface CheckOptions extends ClientOptions {
@@ -127,7 +128,7 @@ async function askRelay(client: CheckOptions, config: Config | null): Promise<re
   }
 }
 
-const WORDS: Readonly<Record<CheckState, string>> = { ok: 'ok', warning: 'WARN', failed: 'FAIL', skipped: '-' }
+const WORDS: Readonly<Record<Verdict['state'], string>> = { ok: 'ok', warning: 'WARN', failed: 'FAIL', skipped: '-' }
 
 function present(lines: readonly CheckLine[]): string {
   const names = lines.map(({ name, subject }) => `${name.replace('_', ' ')}${subject === null ? '' : ` ${subject}`}`)

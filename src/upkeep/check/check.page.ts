@@ -1,10 +1,11 @@
 import { html, type Markup, type Part } from '../../console/portal/html.ts'
 import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { actionButton, crumbs, headline, type StateKind, sentenceOnPage, stateMark, table } from '../../console/portal/parts.ts'
+import type { Verdict } from '../../console/problems/concern.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { receivedText } from '../../core/domain/text.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
-import type { CheckLine, CheckName, CheckState } from './check.rules.ts'
+import type { CheckLine, CheckName } from './check.rules.ts'
 
 /** Makes the page that checks the deployment. A check logs in at the carrier and sends a push, so only a button starts it. */
 export function checkPages({ check }: Pick<UseCases, 'check'>): readonly PageRoute[] {
@@ -55,7 +56,7 @@ const NAMES: Readonly<Record<CheckName, string>> = {
   erasure: 'Erasure',
   backup: 'Backup',
 }
-const MARKS: Readonly<Record<CheckState, readonly [StateKind, string]>> = {
+const MARKS: Readonly<Record<Verdict['state'], readonly [StateKind, string]>> = {
   failed: ['bad', 'does not work'],
   warning: ['warn', 'look at it'],
   ok: ['ok', 'works'],

@@ -1,8 +1,9 @@
+import { CLOCK_OFF_MS, describeClock, type Verdict } from '../../console/problems/concern.ts'
 import { daysLeft, EXPIRING_MS } from '../../console/problems/trouble.ts'
 import { isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import type { StorageState } from '../../core/domain/history/erased.ts'
-import { isHeldLong, type RetentionReport } from '../retention/retention.rules.ts'
+import { isHeldLong, PASS_LATE_MS, type RetentionReport } from '../retention/retention.rules.ts'
 
 /** The checks, in the order in which they are shown. */
 export const CHECK_NAMES = [
@@ -27,19 +28,11 @@ export const CHECK_NAMES = [
 
 export type CheckName = (typeof CHECK_NAMES)[number]
 
-/** `warning`: the checked thing works, but somebody should look at it. `failed`: it does not work. `skipped`: it could not be checked. */
-export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped'
-
-export interface CheckLine {
+export interface CheckLine extends Verdict {
   readonly name: CheckName
   /** The name of the checked thing, such as an endpoint; null: there is only one of its kind. */
   readonly subject: string | null
-  readonly state: CheckState
-  /** Says what was found and, if something is wrong, what to do. Never contains a secret. */
-  readonly message: string
 }
-
-export type Verdict = Pick<CheckLine, 'state' | 'message'>
 
 export function isRed(lines: readonly CheckLine[]): boolean {
   return lines.some(({ state }) => state === 'failed')
@@ -56,21 +49,18 @@ export const failed = (message: string): Verdict => ({ state: 'failed', message 
 export const skipped = (message: string): Verdict => ({ state: 'skipped', message })
 
 const SECOND_MS = 1000
-const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
 /** Not lower, because the carrier gives its time in whole seconds, and its answer takes a while to arrive. */
 const CLOCK_WARNING_MS = 5 * SECOND_MS
-const CLOCK_FAILED_MS = MINUTE_MS
 
 /** @param aheadMs the carrier's clock minus the relay's; null: the carrier's answer has no time */
 export function judgeClock(aheadMs: number | null): Verdict {
   if (aheadMs === null) return skipped("The carrier's answer had no time, so the clock was not compared.")
-  const seconds = Math.round(Math.abs(aheadMs) / SECOND_MS)
   if (Math.abs(aheadMs) < CLOCK_WARNING_MS) return ok(`It agrees with the carrier's to within ${CLOCK_WARNING_MS / SECOND_MS} s.`)
-  const message = `It is ${seconds} s ${aheadMs > 0 ? 'behind' : 'ahead of'} the carrier's. Have the machine set its clock by NTP.`
-  return Math.abs(aheadMs) < CLOCK_FAILED_MS ? warning(message) : failed(message)
+  const message = describeClock(aheadMs)
+  return Math.abs(aheadMs) < CLOCK_OFF_MS ? warning(message) : failed(message)
 }
 
 const STARTS_WITH_BYTES = 2 ** 20
@@ -113,9 +103,6 @@ export function judgeOpenFiles(limit: number | null, connectionsMax: number): Ve
   const message = `The process may open ${limit} files, and two listeners with limits.connections of ${connectionsMax} need ${wanted}. Raise the limit (ulimit -n, LimitNOFILE), or lower limits.connections.`
   return limit < connectionsMax + OTHER_FILES ? failed(message) : warning(message)
 }
-
-/** A retention pass begins each hour, so one should end within this time. */
-export const PASS_LATE_MS = 6 * HOUR_MS
 
 /** @param last the last retention pass; null: none has ended yet @param kept how long data is kept, as text */
 export function judgeRetention(last: RetentionReport | null, kept: string, nowMs: number): Verdict {

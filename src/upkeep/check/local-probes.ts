@@ -1,3 +1,4 @@
+import type { Verdict } from '../../console/problems/concern.ts'
 import type { Config } from '../../core/config/config.ts'
 import { readCertificates, readNamedFile } from '../../core/config/named-file.ts'
 import { formatDuration } from '../../core/domain/amounts.ts'
@@ -22,7 +23,6 @@ import {
   type MeasuredDisk,
   ok,
   skipped,
-  type Verdict,
   warning,
 } from './check.rules.ts'
 import type { Probe } from './manage-check.ts'

@@ -1,6 +1,7 @@
+import type { Verdict } from '../../console/problems/concern.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { createSingleFlight } from '../../core/flow/shared-flight.ts'
-import { type CheckLine, type CheckName, failed, inOrder, type Verdict } from './check.rules.ts'
+import { type CheckLine, type CheckName, failed, inOrder } from './check.rules.ts'
 
 /** One part of the check. If `look` rejects, the part has failed, and its line shows the message of the error. */
 export interface Probe {

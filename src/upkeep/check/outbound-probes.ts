@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
+import type { Verdict } from '../../console/problems/concern.ts'
 import type { CallFailure, RemoteCarrier } from '../../core/carrier/call/carrier-client.ts'
 import { causeIn } from '../../core/carrier/call/carrier-log.ts'
 import type { FailureReason } from '../../core/domain/delivery/delivery.ts'
@@ -17,7 +18,7 @@ import {
 } from '../../core/domain/polling/carrier-answer.ts'
 import { describeFailure, isTlsFault, reasonOfCode, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../core/domain/system-reason.ts'
 import type { Destination, NoConnection } from '../../core/outbound/try-connection.ts'
-import { type CheckLine, failed, judgeClock, ok, skipped, type Verdict, warning } from './check.rules.ts'
+import { type CheckLine, failed, judgeClock, ok, skipped, warning } from './check.rules.ts'
 import type { Probe } from './manage-check.ts'
 
 export interface CarrierProbeOptions {

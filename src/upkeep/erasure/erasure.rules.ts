@@ -1,4 +1,5 @@
-import type { MarkedTombstone } from '../../core/domain/history/erased.ts'
+import type { Found } from '../../console/problems/concern.ts'
+import type { MarkedTombstone, StorageState } from '../../core/domain/history/erased.ts'
 import { isObject, isRawNumber, parseKeepingNumbers } from '../../core/domain/json-body.ts'
 import { type NameSearch, type ReplacedNames, replaceNames } from '../../core/domain/names-in-text.ts'
 
@@ -183,4 +184,17 @@ function changeAll(value: unknown, change: (text: string) => string): unknown {
   if (Array.isArray(value)) return value.map((one) => changeAll(one, change))
   if (!isObject(value) || isRawNumber(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [change(name), changeAll(one, change)]))
+}
+
+export function concernsOfStorage(storage: StorageState): readonly Found[] {
+  if (storage.state === 'clean') return []
+  return [
+    {
+      kind: 'erasure_pending',
+      title: 'The store may still hold erased data',
+      sinceMs: null,
+      evidence: [storage.because],
+      todo: ['Then look again: parcel-relay check.'],
+    },
+  ]
 }

@@ -321,6 +321,9 @@ export function endPass({ stage: _stage, cursor: _cursor, ...counted }: Retentio
 /** Operators are notified of data that was held back for at least this long. */
 const HELD_TOLD_AFTER_MS = 30 * 24 * 3_600_000
 
+/** A retention pass begins each hour, so one should end within this time. */
+export const PASS_LATE_MS = 6 * 3_600_000
+
 export function isHeldLong({ heldSinceMs, startedAtMs }: RetentionReport): boolean {
   return heldSinceMs !== null && startedAtMs - heldSinceMs >= HELD_TOLD_AFTER_MS
 }

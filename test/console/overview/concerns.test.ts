@@ -1,20 +1,17 @@
 import { expect, test } from 'vitest'
-import { type ConcernsPorts, createConcerns } from '../../../src/console/overview/overview.ts'
+import { type ConcernsPorts, createConcerns, createKeepLook } from '../../../src/console/overview/overview.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
 const HOUR_MS = 3_600_000
-const FINE = { state: 'ok', message: '' } as const
-
-const LOOKED = { keys: FINE, openFiles: FINE, backups: null, storage: { state: 'clean' } } as const
 
 function openConcerns({ clock = { now: () => 0, monotonic: () => 0 }, ...ports }: Partial<ConcernsPorts> = {}) {
   return createConcerns({
     reads: {
       listParcels: async () => ({ parcels: [], next: null }),
       listOldestWaiting: async () => new Map(),
-      retentionState: async () => ({ last: null, pass: null }),
     },
-    look: async () => LOOKED,
+    offered: [],
+    keep: createKeepLook(clock),
     certificates: () => [],
     failedReload: () => null,
     undelivered: () => null,
@@ -29,13 +26,12 @@ function openConcerns({ clock = { now: () => 0, monotonic: () => 0 }, ...ports }
 
 test('a look that failed is not kept: the next call looks again', async () => {
   let looks = 0
-  const concerns = openConcerns({
-    look: async () => {
-      looks += 1
-      if (looks === 1) throw new Error('the store is busy')
-      return LOOKED
-    },
+  const look = createKeepLook({ monotonic: () => 0 })(async () => {
+    looks += 1
+    if (looks === 1) throw new Error('the store is busy')
+    return []
   })
+  const concerns = openConcerns({ offered: [look] })
   await expect(concerns(WELL)).rejects.toThrow('busy')
   await concerns(WELL)
   await concerns(WELL)
@@ -60,7 +56,6 @@ function openLate(isQuiet: (nowMs: number) => boolean = () => false) {
     reads: {
       listParcels: async () => ({ parcels, next: null }),
       listOldestWaiting: async () => new Map(),
-      retentionState: async () => ({ last: null, pass: null }),
     },
     isQuiet,
     clock: { now: () => nowMs, monotonic: () => nowMs },

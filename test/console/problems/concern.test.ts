@@ -5,6 +5,7 @@ import {
   type ConcernFacts,
   type ConcernKind,
   canConcernWait,
+  concernOfVerdict,
   concernsOf,
   concernsOfAll,
   localConcerns,
@@ -12,6 +13,8 @@ import {
 import { explainProblem } from '../../../src/console/problems/explain-problem.ts'
 import { isWarning, type Problem, problemsOf } from '../../../src/console/problems/verdict.ts'
 import { failed, ok, warning } from '../../../src/upkeep/check/check.rules.ts'
+import { concernsOfStorage } from '../../../src/upkeep/erasure/erasure.rules.ts'
+import { concernsOfRetention } from '../../../src/upkeep/retention/retention.problems.ts'
 import { WELL } from '../../support/portal/situation.ts'
 import { DAY_MS } from '../../support/runner/constants.ts'
 
@@ -27,10 +30,10 @@ const report = {
   endpoints: [],
   isClockDoubted: false,
 }
+const TIMES = { startedAtMs: NOW - 100 * DAY_MS, nowMs: NOW }
 const FINE: ConcernFacts = {
   startedAtMs: NOW - 100 * DAY_MS,
   certificates: [{ shownBy: 'public listener', endpoint: null, untilMs: NOW + 14 * DAY_MS }],
-  keys: ok(''),
   failedReload: null,
   refused: [{ cause: 'signature', count: 20, fromMs: NOW - 1000, untilMs: NOW }],
   lastPushAtMs: NOW - HOUR_MS,
@@ -40,21 +43,24 @@ const FINE: ConcernFacts = {
     { roles: ['janitor'], startedAtMs: 2, lastSeenAtMs: NOW },
   ],
   carrierAheadMs: 59_000,
-  openFiles: warning(''),
   pollDueAtMs: NOW - HOUR_MS + 1,
   pollsMadeFromMs: 0,
   backlogs: [{ endpoint: 'shop', oldestAtMs: NOW - 899_999 }],
   undelivered: { sinceMs: NOW - 4999, results: 3 },
   wal: { bytes: 9, bytesWarn: 9 },
-  backups: warning(''),
-  retention: report,
-  storage: { state: 'clean' },
+  offered: [
+    ...concernOfVerdict('keys_lost', '', ok('')),
+    ...concernOfVerdict('open_files', '', warning('')),
+    ...concernOfVerdict('backup_old', '', warning('')),
+    ...concernsOfRetention(report, TIMES),
+    ...concernsOfStorage({ state: 'clean' }),
+  ],
 }
 
 /** For each kind, the least change that makes it so. */
 const TROUBLES: Readonly<Record<ConcernKind, Partial<ConcernFacts>>> = {
   certificate_expired: { certificates: [{ shownBy: 'public listener', endpoint: null, untilMs: NOW }] },
-  keys_lost: { keys: failed('The key file is empty') },
+  keys_lost: { offered: concernOfVerdict('keys_lost', 'The keys cannot be used', failed('The key file is empty')) },
   pushes_unaccepted: { refused: [{ cause: 'signature', count: 21, fromMs: NOW - 1000, untilMs: NOW }] },
   role_missing: {
     replicas: [
@@ -63,17 +69,17 @@ const TROUBLES: Readonly<Record<ConcernKind, Partial<ConcernFacts>>> = {
     ],
   },
   clock_off: { carrierAheadMs: -60_000 },
-  open_files: { openFiles: failed('The process may open 64 files') },
+  open_files: { offered: concernOfVerdict('open_files', 'Too few files may be open', failed('The process may open 64 files')) },
   deliveries_unwritten: { undelivered: { sinceMs: NOW - 5000, results: 3 } },
   certificate_expiring: { certificates: [{ shownBy: 'relay at shop', endpoint: 'shop', untilMs: NOW + 14 * DAY_MS - 1 }] },
   reload_failed: { failedReload: { atMs: NOW, problems: ['listen.public.tls: the key does not fit'] } },
   polls_behind: { pollDueAtMs: NOW - HOUR_MS },
   endpoint_behind: { backlogs: [{ endpoint: 'shop', oldestAtMs: NOW - 900_000 }] },
   wal_grows: { wal: { bytes: 10, bytesWarn: 9 } },
-  backup_old: { backups: failed('The newest backup is 9 days old') },
-  retention_stopped: { retention: { ...report, endedAtMs: NOW - 6 * HOUR_MS - 1 } },
-  retention_held: { retention: { ...report, held: { deliveries: 3 }, heldSinceMs: NOW - 31 * DAY_MS } },
-  erasure_pending: { storage: { state: 'pending', because: 'A search has not ended.' } },
+  backup_old: { offered: concernOfVerdict('backup_old', 'No recent backup is known', failed('The newest backup is 9 days old')) },
+  retention_stopped: { offered: concernsOfRetention({ ...report, endedAtMs: NOW - 6 * HOUR_MS - 1 }, TIMES) },
+  retention_held: { offered: concernsOfRetention({ ...report, held: { deliveries: 3 }, heldSinceMs: NOW - 31 * DAY_MS }, TIMES) },
+  erasure_pending: { offered: concernsOfStorage({ state: 'pending', because: 'A search has not ended.' }) },
 }
 
 test('a relay at the edge of each trouble has none', () => {
@@ -112,7 +118,7 @@ test('a relay that starts has time to take its roles, to make a pass and to be p
   const starting = {
     ...FINE,
     startedAtMs: NOW - 9999,
-    retention: null,
+    offered: concernsOfRetention(null, { startedAtMs: NOW - 9999, nowMs: NOW }),
     replicas: [{ roles: [], startedAtMs: NOW - 9999, lastSeenAtMs: NOW }],
   }
   expect(concernsOf(starting, NOW)).toEqual([])

@@ -1,5 +1,6 @@
 import type { FeedItem } from '../../../src/core/domain/delivery/feed-entry.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
+import { loadRetention } from '../../../src/upkeep/retention/remove-aged.rows.ts'
 import type { Retention } from '../../../src/upkeep/retention/retention.rules.ts'
 import { pushBody } from '../history/builders.ts'
 import { DAY_MS, NOON } from '../runner/constants.ts'
@@ -43,7 +44,7 @@ export async function openAgingStore(engine: Engine, retention: Retention = SHOR
     report: (id: string, fields: object = {}) => store.record(incomingPush(bodyOf(id, fields), store.now())),
     pushBytes: (body: Uint8Array) => store.record(incomingPush(body, store.now())),
     async last() {
-      const { last } = await reads.retentionState()
+      const { last } = await loadRetention(reads.session)
       if (last === null) throw new Error('no pass has ended yet')
       return last
     },

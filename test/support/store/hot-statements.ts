@@ -29,6 +29,7 @@ import {
 } from '../../../src/upkeep/rebuild/rebuilding.rows.ts'
 import { addRefusal, listRefused, removeRefused, saveRefused } from '../../../src/upkeep/refusals/refusals.rows.ts'
 import {
+  loadRetention,
   lockRetention,
   pruneOperations,
   retireParcels,
@@ -151,7 +152,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   })
   await store.close()
   const reads = engine.openReadStore(place)
-  await reads.retentionState()
+  await loadRetention(reads.session)
   for (let parcel = 0; parcel < 5; parcel++) await reads.findParcel(trackingIdOf(parcel))
   await reads.parcelVersion?.(7)
   await reads.readFeed({ after: 0, limit: 500 })

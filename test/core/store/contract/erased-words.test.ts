@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { OperatorAction } from '../../../../src/core/domain/admin/operator-action.ts'
 import { parsePush } from '../../../../src/core/domain/ingest/parse-push.ts'
+import { loadRetention } from '../../../../src/upkeep/retention/remove-aged.rows.ts'
 import { addEndpoint, endpointSettings } from '../../../support/delivery/stored-endpoint.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { textsOfTables } from '../../../support/store/all-rows.ts'
@@ -100,7 +101,7 @@ describe.each(engines)('what an erasure changes on $name', (engine) => {
     await changeStoredRows(path, `insert into setting (name, value) values ('retention', ?)`, Buffer.from('(erased)'))
     expect(await reads.listEndpoints()).toEqual([])
     expect(await reads.listDamaged()).toEqual(['endpoint "one"'])
-    expect(await reads.retentionState()).toEqual({ pass: null, last: null })
+    expect(await loadRetention(reads.session)).toEqual({ pass: null, last: null })
     await writes.syncEndpoints([{ ...endpointSettings, name: 'one' }], NOON + 1000, null, true)
     expect(await reads.listEndpoints()).toMatchObject([
       { endpoint: { id: added, name: 'one' }, origin: 'config', beganAtMs: NOON, health: { failedParcels: [] } },
