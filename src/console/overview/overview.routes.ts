@@ -9,10 +9,9 @@ import { presentInstant } from '../../core/http/server/present.ts'
 import { callRoute } from '../../core/http/server/route-shapes.ts'
 import { RUNBOOKS } from '../portal/docs/manual.ts'
 import { CONCERN_KINDS } from '../problems/concern.ts'
-import { explainProblem } from '../problems/explain-problem.ts'
+import { carrierStateWords, explainProblem, pushStateWords, STATE_TONES } from '../problems/explain-problem.ts'
 import { headlineOf } from '../problems/headline.ts'
 import { pushEvidence, pushStanding } from '../problems/push-standing.ts'
-import { carrierStateWords, pushStateWords, STATE_TONES } from '../problems/state-words.ts'
 import { doPollsReplacePushes, isWarning, type Problem, problemsOf, type Situation } from '../problems/verdict.ts'
 
 const problemSchema = () =>

@@ -3,7 +3,14 @@ import { type DiskRoom, isDiskFull, LOW_AT } from '../../core/domain/admin/disk-
 import { bytesText, counted, spanText } from '../../core/domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../core/domain/delivery/delivery.ts'
 import { type EndpointState, typedName } from '../../core/domain/delivery/endpoint-state.ts'
-import { type CarrierState, carrierRemedy, lastFailureText, pauseText } from '../../core/domain/polling/carrier-answer.ts'
+import {
+  type CarrierStanding,
+  type CarrierState,
+  carrierRemedy,
+  carrierStanding,
+  lastFailureText,
+  pauseText,
+} from '../../core/domain/polling/carrier-answer.ts'
 import { agoWord, codeWord, type Sentence, timeWord } from '../../core/domain/words.ts'
 import {
   type Explanation,
@@ -15,6 +22,7 @@ import {
   explainSilence,
 } from './explain-pushes.ts'
 import { extentOf, failureSentence, remedySentence, wordFailure } from './failure-words.ts'
+import { type PushStanding, pushStanding } from './push-standing.ts'
 import { areOnlyMisunderstood, type Problem, type Situation } from './verdict.ts'
 
 const RELOAD = 'then reload: parcel-relay reload.'
@@ -261,4 +269,47 @@ function explainDisk(
       'With room it goes on by itself. Then ask the carrier to send again what was refused.',
     ],
   }
+}
+
+export const STATE_TONES = ['ok', 'warn', 'bad', 'off', 'none'] as const
+
+/** A state as the command `status` and the portal show it. `off`: it rests because of another state; `none`: there is no evidence yet. */
+export interface StateWords {
+  readonly tone: (typeof STATE_TONES)[number]
+  readonly words: string
+}
+
+type Pair = readonly [tone: StateWords['tone'], words: string]
+
+const PUSHES: Readonly<Record<PushStanding, Pair>> = {
+  none: ['none', 'none yet'],
+  too_early: ['none', 'too early to tell'],
+  healthy: ['ok', 'arriving'],
+  resumed: ['warn', 'arriving again'],
+  lossy: ['warn', 'arriving, many are lost'],
+  not_understood: ['warn', 'many are not understood'],
+  silent: ['bad', 'silent'],
+}
+
+const CARRIER: Readonly<Record<CarrierStanding['kind'], Pair>> = {
+  refused: ['bad', 'refuses our password'],
+  failing: ['bad', 'failing, calls pause'],
+  troubled: ['warn', 'the last call failed'],
+  answers: ['ok', 'the last call was answered'],
+  unasked: ['none', 'not asked yet'],
+}
+
+export function pushStateWords(situation: Pick<Situation, 'notReady' | 'pushes' | 'held'>): StateWords {
+  if (situation.notReady.length > 0) return wordsOf(['bad', 'refused'])
+  if (areOnlyMisunderstood(situation)) return wordsOf(['bad', 'not understood'])
+  return wordsOf(PUSHES[pushStanding(situation.pushes)])
+}
+
+/** A relay that is not ready does not poll. */
+export function carrierStateWords({ notReady, carrier }: Pick<Situation, 'notReady' | 'carrier'>): StateWords {
+  return wordsOf(notReady.length > 0 ? ['off', 'not polled'] : CARRIER[carrierStanding(carrier).kind])
+}
+
+function wordsOf([tone, words]: Pair): StateWords {
+  return { tone, words }
 }

@@ -3,11 +3,18 @@ import { ANSWER_KEPT_BYTES, type AttemptOutcome, type AttemptResult } from '../d
 import type { PostRequest, Route } from '../domain/delivery/delivery-request.ts'
 import { parseRetryAfter } from '../domain/retry-after.ts'
 import type { Clock, DeliverySender } from '../flow/ports.ts'
-import { type ConnectionUser, type CreatePool, createPoolFactory, createReuseCheck } from './connection-use.ts'
 import { type StartTimer, startRealTimer } from './deadline.ts'
 import type { EgressGuard } from './egress-guard.ts'
 import { createGuardedConnector, createTlsContext, type TlsIdentity } from './guarded-connector.ts'
-import { failureOf, proxiedFailureOf, type SendFailure } from './send-failure.ts'
+import {
+  type ConnectionUser,
+  type CreatePool,
+  createPoolFactory,
+  createReuseCheck,
+  failureOf,
+  proxiedFailureOf,
+  type SendFailure,
+} from './send-failure.ts'
 
 export interface SenderOptions {
   readonly guard: EgressGuard

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { fillForm } from '../../../src/console/portal/fill-form.ts'
-import type { FormField } from '../../../src/console/portal/form.ts'
+import { type FormField, fillForm } from '../../../src/console/portal/form.ts'
 import { html } from '../../../src/console/portal/html.ts'
 
 const FORMS = 40

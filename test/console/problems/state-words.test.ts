@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { carrierStateWords, pushStateWords } from '../../../src/console/problems/state-words.ts'
+import { carrierStateWords, pushStateWords } from '../../../src/console/problems/explain-problem.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
 const refusing = { ...WELL, notReady: ['disk_full: no room'] }

@@ -1,6 +1,5 @@
 import type { Context } from 'koa'
-import { fieldsToKeep } from '../fill-form.ts'
-import { FIELDS_MAX, type FormField, readForm } from '../form.ts'
+import { FIELDS_MAX, type FormField, fieldsToKeep, readForm } from '../form.ts'
 import { html, type Markup } from '../html.ts'
 import { type PageRoute, renderBare, type View } from '../layout.ts'
 

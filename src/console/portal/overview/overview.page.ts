@@ -4,11 +4,10 @@ import { conditionOf, type EndpointCondition, type EndpointState } from '../../.
 import { hasAllComeAgain } from '../../../core/domain/ingest/refused-pushes.ts'
 import { callsText } from '../../../core/domain/polling/call-budget.ts'
 import { type Past, SHOWN } from '../../overview/overview.ts'
-import { explainProblem } from '../../problems/explain-problem.ts'
+import { carrierStateWords, explainProblem, pushStateWords } from '../../problems/explain-problem.ts'
 import { comebackText, spellText, wholeSpell } from '../../problems/explain-pushes.ts'
 import { headlineOf } from '../../problems/headline.ts'
 import { lastPushWords, pushEvidence } from '../../problems/push-standing.ts'
-import { carrierStateWords, pushStateWords } from '../../problems/state-words.ts'
 import {
   areOnlyMisunderstood,
   doPollsReplacePushes,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createCommitThrottle } from '../../../../src/core/runtime/threads/ring-recorder.ts'
+import { createCommitThrottle } from '../../../../src/core/runtime/threads/ring-buffer.ts'
 
 /** Opens a throttle on a clock that the test moves, and records how long each commit waited, in milliseconds. */
 function openThrottle(everyMs: number) {

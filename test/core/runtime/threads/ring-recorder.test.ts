@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
 import type { Incoming, RecordOutcome } from '../../../../src/core/domain/history/recording.ts'
 import { parsePush } from '../../../../src/core/domain/ingest/parse-push.ts'
-import { createRingBuffer } from '../../../../src/core/runtime/threads/ring-buffer.ts'
-import { createRingService, queueOnWriter, type RingServicePorts } from '../../../../src/core/runtime/threads/ring-recorder.ts'
+import {
+  createRingBuffer,
+  createRingService,
+  queueOnWriter,
+  type RingServicePorts,
+} from '../../../../src/core/runtime/threads/ring-buffer.ts'
 import { pushBody } from '../../../support/history/builders.ts'
 
 const PACE: RingServicePorts['throttle'] = { keep: () => {}, begins: () => {} }
