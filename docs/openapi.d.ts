@@ -4101,6 +4101,8 @@ export interface operations {
                         events: components["schemas"]["FeedEvent"][];
                         /** @description The `after` of the next page. */
                         next: number;
+                        /** @description The id of the relay. Replicas share one. */
+                        relay: string;
                     };
                     "text/event-stream": string;
                 };
@@ -6790,4 +6792,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 b84814a9e97905d781f0039de06ce7e9f4986b12be13d1225d34504b15efb2ed
+// Made of docs/openapi.json with the SHA-256 fb8f4e85247ddc151e4db5564c0fff2eb1705d8ce78c6567263d4dd9c10fece1

@@ -80,6 +80,9 @@ export const WINGS: readonly Offer[] = [
     problems: async () => (await import('./upkeep/retention/retention.problems.ts')).retentionProblems,
   },
   { routes: async () => (await import('./insight/order/order.routes.ts')).ORDER_ROUTES },
+  {
+    commands: { export: async () => (await import('./insight/export/export.command.ts')).exportCommand() },
+  },
   { routes: async () => (await import('./server/replicas/replicas.routes.ts')).REPLICAS_ROUTES },
   {
     commands: {

@@ -68,6 +68,7 @@ async function startInternal(world: World = {}) {
     serve: { ask, fromCache: world.kept ?? (() => null) },
     followFeed: { follow: () => () => Promise.reject(new Error('not asked')), isOver: () => false },
     feedFollowersMax: 1000,
+    relayId: '',
     addressOf,
     visitorOf: createVisitorOf(world.failuresPerMinute ?? 100_000, addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),

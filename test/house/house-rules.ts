@@ -51,7 +51,7 @@ const CAPABILITY = ['core/', 'console/', 'upkeep/', 'insight/', 'server/', 'pack
 /** What commands may load: they know the answers of the API by the types of its schemas, and load no schema. */
 const COMMANDS = ['config/', 'domain/', 'flow/', 'ops/log.ts', 'outbound/', 'runtime/', 'store/', 'wiring/']
   .map((name) => `core/${name}`)
-  .concat('console/cli/', 'console/problems/', 'package-files.ts', 'upkeep/', 'server/')
+  .concat('console/cli/', 'console/problems/', 'package-files.ts', 'upkeep/', 'insight/', 'server/')
 
 /** The table of rooms. A module outside all rooms is a violation, so a new room or root file needs a row here. */
 export const ROOMS: readonly Room[] = [
@@ -190,6 +190,8 @@ export const ROOMS: readonly Room[] = [
     platform: [...EDGE, ...FILES, 'node:worker_threads'],
   },
   { place: 'insight/', imports: CAPABILITY, libraries: [], platform: [] },
+  // The files of a warehouse are written and read here.
+  { place: 'insight/export/', imports: CAPABILITY, libraries: [], platform: [...EDGE, ...FILES] },
   { place: 'upkeep/refusals/', imports: CAPABILITY, libraries: [], platform: ['node:buffer', 'node:crypto', 'node:zlib'] },
   { place: 'server/', imports: CAPABILITY, libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
 

@@ -47,6 +47,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   restore: ['restore backups/before-upgrade.db'],
   prune: ['prune --dry-run'],
   backup: ['backup before-upgrade'],
+  export: ['export --to warehouse --format ndjson', 'export --apply-erasures warehouse'],
   config: ['config print'],
   'config print': ['config print --config config/relay.yaml'],
   'config schema': ['config schema > relay.schema.json'],

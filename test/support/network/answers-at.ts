@@ -101,6 +101,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     serve: serveAt(store),
     followFeed: createFollowFeed({ tail: createFeedTail({ reads, yieldToOthers: async () => {} }), signal, clock, spread: async () => {} }),
     feedFollowersMax: 10,
+    relayId: '',
     manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {}, work: () => {}, refusedSenders: async () => [] }),
     lookAtParcels: createParcelQueries({ reads, write: writes, clock, carrier: { state: () => CARRIER } }),
     manageDeliveries: manageDeliveriesAt({ write: writes, reads, clock }, await writes.relayId()),

@@ -78,12 +78,16 @@ export type AskRelay = <Body>(
   body?: { readonly type: string; readonly text: string },
 ) => Promise<RelayAnswer<Body>>
 
-export async function openRelay({ username = '', password = '', ...options }: ClientOptions): Promise<AskRelay> {
+/** @param read parses the body of an answer in JSON; throws if it is none */
+export async function openRelay(
+  { username = '', password = '', ...options }: ClientOptions,
+  read: (text: string) => unknown = JSON.parse,
+): Promise<AskRelay> {
   if (username === '' || password === '') {
     throw new Error('set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin')
   }
   const url = relayAddress(options)
-  const trust = { ca: authorityIn(options.ca), pinned: options.pinned, timeoutMs: TIMEOUT_MS }
+  const trust = { ca: authorityIn(options.ca), pinned: options.pinned, timeoutMs: TIMEOUT_MS, read }
   const logIn = async (): Promise<string> => {
     const headers = { 'content-type': 'application/json' }
     const sent = { method: 'POST', headers, body: JSON.stringify({ username, password }), ...trust }
@@ -194,6 +198,8 @@ interface RequestToSend {
   readonly pinned?: string | undefined
   /** The request fails when the connection was silent for this long. */
   readonly timeoutMs: number
+  /** Parses a body in JSON; absent: as JSON.parse. */
+  readonly read?: (text: string) => unknown
 }
 
 interface Answer {
@@ -203,7 +209,10 @@ interface Answer {
 }
 
 /** Sends a request. Rejects on a redirect or an incomplete answer. (`fetch` is no option, because it cannot trust a private authority.) */
-async function sendRequest(url: string, { method, headers = {}, body, timeoutMs, ...trust }: RequestToSend): Promise<Answer> {
+async function sendRequest(
+  url: string,
+  { method, headers = {}, body, timeoutMs, read = JSON.parse, ...trust }: RequestToSend,
+): Promise<Answer> {
   const { status, type, text } = await new Promise<{ status: number; type: string; text: string }>((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
     const options = { method, headers: { ...headers, ...length }, timeout: timeoutMs, agent: false } as const
@@ -221,12 +230,12 @@ async function sendRequest(url: string, { method, headers = {}, body, timeoutMs,
     request.end(body)
   })
   if (status >= 300 && status < 400) throw new Error('the server there answers with a redirect')
-  return { status, body: type.includes('json') ? parse(text) : text }
+  return { status, body: type.includes('json') ? parse(text, read) : text }
 }
 
-function parse(text: string): unknown {
+function parse(text: string, read: (text: string) => unknown): unknown {
   try {
-    return JSON.parse(text)
+    return read(text)
   } catch (cause) {
     throw new Error('the server there sends no valid JSON', { cause })
   }

@@ -12,6 +12,7 @@ export const MANUAL = [
   ['integrating', 'Integrating an app'],
   ['api', 'Using the API'],
   ['feed', 'The feed'],
+  ['insight', 'Insight'],
   ['endpoints', 'Endpoints'],
   ['scaling', 'Scaling'],
   ['domain', 'The domain'],

@@ -87,6 +87,7 @@ const NUMBER = /^\d{1,15}$/
 
 export interface EventsRoutePorts {
   readonly followFeed: FollowFeed
+  readonly relayId: string
   /** `limits.feedFollowers`: how many streams and waiting requests there may be at once. */
   readonly feedFollowersMax: number
   readonly authorize: Authorize
@@ -98,6 +99,7 @@ const pageSchema = () =>
   z.strictObject({
     events: z.array(feedEventSchema()),
     next: wholeNumber().describe('The `after` of the next page.'),
+    relay: z.string().describe('The id of the relay. Replicas share one.'),
   })
 
 export type FeedAnswer = AnswerOf<typeof pageSchema>
@@ -128,7 +130,7 @@ export const EVENTS_ROUTES = [
   }),
 ]
 
-function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRoutePorts) {
+function createFeedReader({ followFeed, relayId, feedFollowersMax, authorize, holdAccess, log }: EventsRoutePorts) {
   const slots = createFollowerSlots(feedFollowersMax)
 
   /** Runs `work` while the app holds a follower's slot. `left` is aborted when the client disconnects, or loses the slot or its access. */
@@ -176,7 +178,7 @@ function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess,
       const page = await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait)
       // The app may have lost its access while the request waited.
       if (left.aborted) await authorize(ctx, 'status')
-      presentPage(ctx, page)
+      presentPage(ctx, page, relayId)
     }
     // A plain page needs no follower's slot.
     if (wait === 0) await answer(new AbortController().signal)
@@ -186,8 +188,10 @@ function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess,
 
 const bodiesMade = new WeakMap<FeedPage, Buffer>()
 
-function presentPage(ctx: Context, page: FeedPage): void {
-  const body = bodiesMade.get(page) ?? Buffer.from(`{"events":[${page.events.map(({ json }) => json).join(',')}],"next":${page.next}}`)
+function presentPage(ctx: Context, page: FeedPage, relayId: string): void {
+  const body =
+    bodiesMade.get(page) ??
+    Buffer.from(`{"events":[${page.events.map(({ json }) => json).join(',')}],"next":${page.next},"relay":"${relayId}"}`)
   bodiesMade.set(page, body)
   ctx.status = 200
   ctx.body = body

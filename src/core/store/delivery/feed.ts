@@ -186,8 +186,13 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
       continue
     }
     const parcel = parcels.get(row.holder) ?? null
-    // Leave out the event, because its parcel has been erased.
-    if (parcel === null) continue
+    if (parcel === null) {
+      // Leave out the event, because its parcel is gone. But a reader may still hold the parcel that was joined to it. An erasure empties the record of
+      // a join, and retention deletes it.
+      if (kind === 'join')
+        items.push({ sequence: row.sequence, kind: identifiers.has(row.sequence) ? 'erased' : 'retired', parcelId: row.entry })
+      continue
+    }
     const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))
     const joined = kind === 'join' ? { parcelId: row.entry, identifiers: identifiers.get(row.sequence) ?? [] } : null
     items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined })

@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import { COLUMNS, FORMATS, type Format, SCHEMA } from './flat-rows.rules.ts'
+
+const whole = () => z.int().min(0)
+
+const fileSchema = z.object({
+  name: z.string().regex(/^events-\d{15}-\d{15}-[0-9a-f]{12}\.(?:ndjson|csv)$/),
+  format: z.enum(FORMATS),
+  schema: whole(),
+  firstSequence: whole(),
+  lastSequence: whole(),
+  rows: whole(),
+  bytes: whole(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+})
+
+const manifestSchema = z.object({
+  schema: z.literal(SCHEMA),
+  format: z.enum(FORMATS),
+  relay: z.string().min(1),
+  startsAfter: whole(),
+  cursor: whole(),
+  columns: z.array(z.object({ name: z.string(), type: z.string() })),
+  files: z.array(fileSchema),
+})
+
+/** A file of an export. Its rows have sequences from the first to the last. */
+export type ExportedFile = Readonly<z.output<typeof fileSchema>>
+
+/** What a folder holds. Only files named here count. */
+export interface Manifest {
+  readonly schema: typeof SCHEMA
+  readonly format: Format
+  /** The id of the relay. */
+  readonly relay: string
+  /** The sequence after which the export began; 0: at the beginning of the feed. */
+  readonly startsAfter: number
+  /** The sequence after which the next export goes on. */
+  readonly cursor: number
+  readonly columns: readonly { readonly name: string; readonly type: string }[]
+  readonly files: readonly ExportedFile[]
+}
+
+export function newManifest(relay: string, format: Format, startsAfter: number): Manifest {
+  return { schema: SCHEMA, format, relay, startsAfter, cursor: startsAfter, columns: COLUMNS, files: [] }
+}
+
+/** Throws with a sentence for the user. `where`: the path, for the sentence. */
+export function parseManifest(text: string, where: string): Manifest {
+  const read = manifestSchema.safeParse(parsed(text))
+  if (read.success) return read.data
+  const schema = z.object({ schema: z.int() }).safeParse(parsed(text))
+  throw new Error(
+    schema.success && schema.data.schema !== SCHEMA
+      ? `${where} is of schema ${schema.data.schema}, and this program writes schema ${SCHEMA}: export into a new folder`
+      : `${where} is no manifest of an export, or is damaged: bring back a copy, or export into a new folder`,
+  )
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** The files that an export makes in its folder, besides its manifest and its lock. */
+const OURS = /^(?:events-\d{15}-\d{15}-[0-9a-f]{12}\.(?:ndjson|csv)|next\.part|manifest\.json\.new)$/
+
+/** Says which of the files in a folder an export has left there that did not end, or an erasure that did not delete the old ones. */
+export function leftoversIn(names: readonly string[], manifest: Manifest | null): readonly string[] {
+  const named = new Set(manifest?.files.map(({ name }) => name))
+  return names.filter((name) => OURS.test(name) && !named.has(name))
+}
+
+export function nameOf(file: Pick<ExportedFile, 'firstSequence' | 'lastSequence' | 'sha256' | 'format'>): string {
+  const [first, last] = [file.firstSequence, file.lastSequence].map((sequence) => String(sequence).padStart(15, '0'))
+  return `events-${first}-${last}-${file.sha256.slice(0, 12)}.${file.format}`
+}

@@ -1,0 +1,67 @@
+import type { ExportFolder } from './export-folder.ts'
+import { createErasedParcels, type RowHead } from './flat-rows.rules.ts'
+import type { ExportedFile, Manifest } from './manifest.rules.ts'
+
+export interface ErasureReport {
+  /** How many `erased` rows the export has. */
+  readonly erasedParcels: number
+  readonly removedRows: number
+  /** How many files had such rows, and were written anew or deleted. */
+  readonly changedFiles: number
+}
+
+/** Removes the rows of erased parcels. Throws if a file cannot be read whole, and then changes nothing. */
+export function applyErasures(folder: ExportFolder, manifest: Manifest): ErasureReport {
+  const erased = erasedIn(folder, manifest)
+  const kept = keepRows(folder, manifest, (head) => !erased.removes(head))
+  if (kept.changedFiles > 0) folder.save({ ...manifest, files: kept.files })
+  return { erasedParcels: erased.count(), removedRows: kept.removedRows, changedFiles: kept.changedFiles }
+}
+
+/**
+ * Removes the rows that a restored relay does not have. Erasures among them are applied, because a relay that repeats them after the restore may not
+ * know any more what was joined.
+ */
+export function dropRewound(folder: ExportFolder, manifest: Manifest, last: number) {
+  const erased = erasedIn(folder, manifest)
+  const { files, removedRows } = keepRows(folder, manifest, (head) => head.sequence <= last && !erased.removes(head))
+  const rewound = { ...manifest, cursor: last, startsAfter: Math.min(manifest.startsAfter, last), files }
+  folder.save(rewound)
+  return { manifest: rewound, rewoundRows: removedRows }
+}
+
+function erasedIn(folder: ExportFolder, { files }: Manifest) {
+  const erased = createErasedParcels()
+  for (const file of files) for (const { head } of folder.records(file)) erased.add(head)
+  return erased
+}
+
+/** Writes each file anew that has rows to remove. The old files stay until the manifest is saved that no longer names them. */
+function keepRows(folder: ExportFolder, manifest: Manifest, keeps: (head: RowHead) => boolean) {
+  const files: ExportedFile[] = []
+  let [removedRows, changedFiles] = [0, 0]
+  for (const file of manifest.files) {
+    const isWhole = keepsAll(folder, file, keeps)
+    const kept = isWhole ? file : copyKept(folder, file, keeps)
+    if (!isWhole) changedFiles += 1
+    removedRows += file.rows - (kept?.rows ?? 0)
+    if (kept !== null) files.push(kept)
+  }
+  return { files, removedRows, changedFiles }
+}
+
+function keepsAll(folder: ExportFolder, file: ExportedFile, keeps: (head: RowHead) => boolean): boolean {
+  for (const { head } of folder.records(file)) if (!keeps(head)) return false
+  return true
+}
+
+function copyKept(folder: ExportFolder, file: ExportedFile, keeps: (head: RowHead) => boolean): ExportedFile | null {
+  const writer = folder.begin(file.format)
+  try {
+    for (const { record, head } of folder.records(file)) if (keeps(head)) writer.add(`${record}\n`, 1, head.sequence)
+    return writer.finish()
+  } catch (error) {
+    writer.discard()
+    throw error
+  }
+}

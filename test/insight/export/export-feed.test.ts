@@ -1,0 +1,252 @@
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type ExportOptions, exportFeed, type ReadFeed } from '../../../src/insight/export/export-feed.ts'
+import { type ExportFolder, openExportFolder } from '../../../src/insight/export/export-folder.ts'
+import { type FeedEvent, FORMATS, flatRows } from '../../../src/insight/export/flat-rows.rules.ts'
+import { applyErasures } from '../../../src/insight/export/remove-rows.ts'
+import { faultsIn, manifestIn, rowsIn } from '../../support/insight/exported.ts'
+import { feedOf } from '../../support/insight/feed-in-memory.ts'
+import { someEvents } from '../../support/insight/some-events.ts'
+import { dyingAtStep } from '../../support/runner/dying-at-step.ts'
+import { byForm } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+
+const OPTIONS: ExportOptions = { format: null, rowsMax: 3, until: null, afterRestore: false, progress: () => undefined }
+
+async function inFolder<T>(directory: string, work: (folder: ExportFolder) => Promise<T> | T): Promise<T> {
+  const folder = openExportFolder(directory, true)
+  try {
+    return await work(folder)
+  } finally {
+    folder.close()
+  }
+}
+
+const exportTo = (directory: string, read: ReadFeed, options: Partial<ExportOptions> = {}) =>
+  inFolder(directory, (folder) => exportFeed(folder, read, { ...OPTIONS, ...options }))
+
+function erasuresAppliedIn(directory: string) {
+  return inFolder(directory, (folder) => {
+    const manifest = folder.manifest()
+    return manifest === null ? null : applyErasures(folder, manifest)
+  })
+}
+
+const entryEvent = (sequence: number, id = '7'): FeedEvent => ({
+  sequence,
+  kind: 'update',
+  parcel: { id, identifiers: ['A001'], trackingIds: [], distributionType: '', extra: {}, history: [] },
+  entry: null,
+})
+const some = (count: number) => Array.from({ length: count }, (_, at) => entryEvent(at + 1))
+const rowsOf = (events: readonly FeedEvent[]) => events.flatMap(flatRows)
+
+/** The rows that stay, computed from whole events: an oracle of its own. */
+function withoutErased(events: readonly FeedEvent[]) {
+  const erased = new Set(events.flatMap(({ kind, parcel }) => (kind === 'erased' ? [parcel.id] : [])))
+  for (let before = -1; before !== erased.size; ) {
+    before = erased.size
+    for (const { joined, parcel } of events) if (joined !== undefined && erased.has(parcel.id)) erased.add(joined.id)
+  }
+  return rowsOf(events.filter(({ kind, parcel }) => kind === 'erased' || !erased.has(parcel.id)))
+}
+
+test.each(FORMATS)('kills between any two steps neither lose nor repeat a row of %s', async (format) => {
+  const kills = fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 6 })
+  await fc.assert(
+    fc.asyncProperty(
+      someEvents(12),
+      fc.integer({ min: 1, max: 12 }),
+      kills,
+      fc.integer({ min: 1, max: 5 }),
+      async (events, known, steps, pageMax) => {
+        const directory = join(temporaryFolder(), 'warehouse')
+        const earlier = feedOf(events.slice(0, known), { pageMax })
+        const whole = feedOf(events, { pageMax })
+        for (const [at, step] of steps.entries()) {
+          await dyingAtStep(step, () => exportTo(directory, at < 2 ? earlier : whole, { format }))
+          if (at % 3 === 2) await dyingAtStep(step, () => erasuresAppliedIn(directory))
+        }
+        await exportTo(directory, whole, { format })
+        const applied = steps.length > 2
+        if (applied) await erasuresAppliedIn(directory)
+        expect(faultsIn(directory)).toEqual([])
+        expect(await rowsIn(directory)).toEqual(applied ? withoutErased(events) : rowsOf(events))
+        expect(manifestIn(directory).cursor).toBe(events.at(-1)?.sequence ?? 0)
+      },
+    ),
+    { numRuns: byForm(25, 1000), endOnFailure: true },
+  )
+})
+
+test('an erasure that is killed at any step has changed nothing, or is finished by the next run', async () => {
+  const events = [
+    entryEvent(1, '1'),
+    entryEvent(2, '2'),
+    entryEvent(3, '1'),
+    { sequence: 9, kind: 'erased', parcel: { id: '1' } },
+    entryEvent(10),
+  ]
+  for (let step = 0, isDone = false; !isDone; step++) {
+    const directory = temporaryFolder()
+    await exportTo(directory, feedOf(events), { rowsMax: 2 })
+    const { result } = await dyingAtStep(step, () => erasuresAppliedIn(directory))
+    isDone = result !== null
+    expect([rowsOf(events), withoutErased(events)]).toContainEqual(await rowsIn(directory))
+    await erasuresAppliedIn(directory)
+    expect(await rowsIn(directory)).toEqual(withoutErased(events))
+    expect(faultsIn(directory)).toEqual([])
+    expect(step).toBeLessThan(100)
+  }
+})
+
+test('a file that the manifest names never changes, and each has its range, rows, format and schema', async () => {
+  const directory = temporaryFolder()
+  await exportTo(directory, feedOf(some(7)))
+  const { files } = manifestIn(directory)
+  expect(files.map(({ firstSequence, lastSequence, rows }) => [firstSequence, lastSequence, rows])).toEqual([
+    [1, 3, 3],
+    [4, 6, 3],
+    [7, 7, 1],
+  ])
+  expect(files[0]).toMatchObject({ format: 'ndjson', schema: 1, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
+  await exportTo(directory, feedOf(some(9)))
+  expect(manifestIn(directory).files.slice(0, 3)).toEqual(files)
+  expect(faultsIn(directory)).toEqual([])
+})
+
+test('an export with nothing new changes nothing, and says where it stands', async () => {
+  const directory = temporaryFolder()
+  await exportTo(directory, feedOf(some(4)))
+  const before = manifestIn(directory)
+  const report = await exportTo(directory, feedOf(some(4)))
+  expect(report).toMatchObject({ after: 4, cursor: 4, rows: 0, files: [] })
+  expect(manifestIn(directory)).toEqual(before)
+})
+
+test('`until` ends the export at a sequence, and the next one goes on there', async () => {
+  const directory = temporaryFolder()
+  expect(await exportTo(directory, feedOf(some(9)), { until: 5 })).toMatchObject({ cursor: 5, rows: 5 })
+  expect(await exportTo(directory, feedOf(some(9)), { until: 3 })).toMatchObject({ cursor: 5, rows: 0 })
+  expect(await exportTo(directory, feedOf(some(9)))).toMatchObject({ after: 5, cursor: 9, rows: 4 })
+  expect(await rowsIn(directory)).toEqual(rowsOf(some(9)))
+})
+
+test('a second export into the same folder is refused, and works once the first has ended', async () => {
+  const directory = temporaryFolder()
+  await inFolder(directory, () => {
+    expect(() => openExportFolder(directory, true)).toThrow(`another export is at work in ${directory}, pid ${process.pid}`)
+  })
+  expect(await exportTo(directory, feedOf(some(2)))).toMatchObject({ rows: 2 })
+})
+
+test('a folder of another relay or of another format is refused, and keeps what it has', async () => {
+  const directory = temporaryFolder()
+  await exportTo(directory, feedOf(some(2)), { format: 'csv' })
+  await expect(exportTo(directory, feedOf(some(5)), { format: 'ndjson' })).rejects.toThrow('the folder holds csv, not ndjson')
+  await expect(exportTo(directory, feedOf(some(5), { relay: 'ba9876543210' }))).rejects.toThrow(
+    '0123456789ab, and the one asked is ba9876543210',
+  )
+  await expect(exportTo(directory, feedOf(some(1), { relay: 'ba9876543210' }))).rejects.toThrow('the one asked is ba9876543210')
+  expect(await rowsIn(directory)).toEqual(rowsOf(some(2)))
+  expect(faultsIn(directory)).toEqual([])
+})
+
+test('after a restore the export stops and says what to do, and `afterRestore` removes what the relay lost', async () => {
+  const directory = temporaryFolder()
+  const erased: FeedEvent = { sequence: 9, kind: 'erased', parcel: { id: '1' } }
+  await exportTo(directory, feedOf([entryEvent(1, '1'), ...some(6).slice(1), erased]))
+  const restored = feedOf([...some(4), entryEvent(1_000_000_001, '3')])
+  // Beyond the end of the restored feed, and in the gap that the restore has left.
+  const shorter = feedOf(some(4))
+  for (const read of [shorter, inGap(restored)])
+    await expect(exportTo(directory, read)).rejects.toThrow(/no events after sequence 4, and this export goes on to 9 .*--after-restore/)
+  expect(manifestIn(directory).cursor).toBe(9)
+  const report = await exportTo(directory, inGap(restored), { afterRestore: true })
+  // The row of the erased parcel goes although the row that says so is gone too.
+  expect(report).toMatchObject({ rewoundRows: 4, rows: 1, cursor: 1_000_000_001 })
+  expect(await rowsIn(directory)).toEqual(rowsOf([...some(4).slice(1), entryEvent(1_000_000_001, '3')]))
+  expect(faultsIn(directory)).toEqual([])
+})
+
+/** A relay that was restored refuses the sequences that it has skipped (docs/feed.md). */
+const inGap =
+  (read: ReadFeed): ReadFeed =>
+  async (after, limit) =>
+    after > 4 && after < 1_000_000_000 ? { ok: false, status: 410, body: { lastSequence: 4 } } : await read(after, limit)
+
+test('an export whose next events the relay has deleted stops; a new one begins with the oldest', async () => {
+  const directory = temporaryFolder()
+  await exportTo(directory, feedOf(some(3)))
+  const pruned = feedOf(some(9), { oldest: 6 })
+  await expect(exportTo(directory, pruned)).rejects.toThrow(/from sequence 4 to 5 .*into a new folder/)
+  expect(manifestIn(directory).cursor).toBe(3)
+  const other = temporaryFolder()
+  expect(await exportTo(other, pruned)).toMatchObject({ after: 5, rows: 4 })
+  expect(manifestIn(other).startsAfter).toBe(5)
+})
+
+test('an export that the relay refuses midway keeps its complete files, and goes on behind them', async () => {
+  const directory = temporaryFolder()
+  const read = feedOf(some(9), { pageMax: 4 })
+  const breaking: ReadFeed = async (after, limit) =>
+    after === 4 ? { ok: false, status: 503, body: { detail: 'The store cannot be read now.' } } : await read(after, limit)
+  await expect(exportTo(directory, breaking)).rejects.toThrow('The store cannot be read now.')
+  expect(faultsIn(directory)).toEqual([])
+  expect(await rowsIn(directory)).toEqual(rowsOf(some(3)))
+  await exportTo(directory, read)
+  expect(await rowsIn(directory)).toEqual(rowsOf(some(9)))
+})
+
+test('a folder with lost, changed or unreadable files is refused with the name of what is wrong', async () => {
+  const folderWith = async (break_: (directory: string, first: string) => void) => {
+    const directory = temporaryFolder()
+    await exportTo(directory, feedOf([...some(4), { sequence: 5, kind: 'erased', parcel: { id: '7' } }]))
+    break_(directory, join(directory, manifestIn(directory).files[0]?.name ?? ''))
+    return { directory, before: readdirSync(directory) }
+  }
+  const cases: readonly (readonly [(directory: string, first: string) => void, RegExp])[] = [
+    [(_, first) => rmSync(first), /events-.*ndjson is missing: bring back a copy/],
+    [(_, first) => appendFileSync(first, '{}\n'), /bytes instead of/],
+    [(directory) => rmSync(join(directory, 'manifest.json')), /has exported files, but no manifest\.json/],
+    [(directory) => writeFileSync(join(directory, 'manifest.json'), '{"schema":1'), /manifest\.json is no manifest/],
+    [(directory) => writeFileSync(join(directory, 'manifest.json'), '{"schema":2}'), /is of schema 2, and this program writes schema 1/],
+  ]
+  for (const [break_, message] of cases) {
+    const { directory, before } = await folderWith(break_)
+    await expect(exportTo(directory, feedOf(some(9)))).rejects.toThrow(message)
+    await expect(erasuresAppliedIn(directory)).rejects.toThrow(message)
+    expect(readdirSync(directory)).toEqual(before)
+  }
+})
+
+test('an erasure stops at a file that is not as it was written, and removes nothing', async () => {
+  const directory = temporaryFolder()
+  await exportTo(directory, feedOf([...some(4), { sequence: 5, kind: 'erased', parcel: { id: '7' } }]))
+  const { files } = manifestIn(directory)
+  const [first, last] = [files[0], files.at(-1)].map((file) => join(directory, file?.name ?? ''))
+  const content = (length: number) =>
+    `{"sequence":3,"part":0,"kind":"entry","parcel_id":"8","joined_parcel_id":null,`.padEnd(length - 1, ' ').concat('\n')
+  for (const [path = '', bytes, message] of [
+    [last, files.at(-1)?.bytes ?? 0, /is not as it was written/],
+    [first, files[0]?.bytes ?? 0, /is not as it was written/],
+  ] as const) {
+    writeFileSync(path, content(bytes))
+    await expect(erasuresAppliedIn(directory)).rejects.toThrow(message)
+  }
+  writeFileSync(last ?? '', 'x'.repeat(files.at(-1)?.bytes ?? 0))
+  writeFileSync(first ?? '', 'x'.repeat(files[0]?.bytes ?? 0))
+  await expect(erasuresAppliedIn(directory)).rejects.toThrow(/has a row that no export has written/)
+  expect(manifestIn(directory).files).toEqual(files)
+})
+
+test('files of others in the folder stay', async () => {
+  const directory = temporaryFolder()
+  writeFileSync(join(directory, 'notes.txt'), 'ours')
+  mkdirSync(join(directory, 'queries'))
+  await exportTo(directory, feedOf(some(2)))
+  await erasuresAppliedIn(directory)
+  expect(['notes.txt', 'queries'].every((name) => existsSync(join(directory, name)))).toBe(true)
+})

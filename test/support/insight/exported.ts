@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { COLUMNS, type Format } from '../../../src/insight/export/flat-rows.rules.ts'
+import { type Manifest, parseManifest } from '../../../src/insight/export/manifest.rules.ts'
+import { queryDuckDb } from './duckdb.ts'
+
+export function manifestIn(folder: string): Manifest {
+  const path = join(folder, 'manifest.json')
+  return parseManifest(readFileSync(path, 'utf8'), path)
+}
+
+/** Says what is wrong with the files of a folder, whatever they hold; empty: nothing. */
+export function faultsIn(folder: string): readonly string[] {
+  const { files } = manifestIn(folder)
+  const known = new Set(['manifest.json', 'export.lock', ...files.map(({ name }) => name)])
+  const strangers = readdirSync(folder).filter((name) => !known.has(name))
+  const wrong = files.filter(({ name, bytes, sha256 }) => {
+    const content = readFileSync(join(folder, name))
+    return content.byteLength !== bytes || createHash('sha256').update(content).digest('hex') !== sha256
+  })
+  return [...strangers.map((name) => `${name} is no file of the manifest`), ...wrong.map(({ name }) => `${name} is not as written`)]
+}
+
+const SQL_TYPES = { integer: 'BIGINT', string: 'VARCHAR', boolean: 'BOOLEAN', timestamp: 'VARCHAR', json: 'VARCHAR' } as const
+
+/** Reads the rows of all files that the manifest names with DuckDB, in their order. Values are as `flatRows` gives them. */
+export async function rowsIn(folder: string): Promise<readonly (readonly unknown[])[]> {
+  const { files, format } = manifestIn(folder)
+  if (files.length === 0) return []
+  const list = files.map(({ name }) => `'${join(folder, name)}'`).join(', ')
+  const columns = COLUMNS.map(({ name, type }) => `${name}: '${SQL_TYPES[type]}'`).join(', ')
+  const rows = await queryDuckDb(`select * from ${READERS[format](list, columns)} order by sequence, part`)
+  return rows.map((row) => COLUMNS.map(({ name }) => row[name] ?? null))
+}
+
+const READERS: Readonly<Record<Format, (files: string, columns: string) => string>> = {
+  ndjson: (files, columns) => `read_json([${files}], format = 'newline_delimited', columns = {${columns}})`,
+  csv: (files, columns) =>
+    `read_csv([${files}], header = true, auto_detect = false, delim = ',', quote = '"', escape = '"', nullstr = '', allow_quoted_nulls = false, new_line = '\\n', columns = {${columns}})`,
+}
