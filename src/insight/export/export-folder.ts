@@ -39,7 +39,8 @@ export interface ExportWriter {
  * work there, if the folder cannot be written to, or if files are missing that the manifest names. `isMade`: whether a missing folder is made.
  */
 export function openExportFolder(directory: string, isMade: boolean): ExportFolder {
-  if (isMade) mkdirSync(directory, { recursive: true, mode: FOLDER_MODE })
+  // The folders above it must be there: making them too never ends where the system denies that they can be missing, as in /proc.
+  if (isMade && !isThere(directory)) mkdirSync(directory, { mode: FOLDER_MODE })
   const lock = lockFolder(directory)
   const path = (name: string) => join(directory, name)
   try {

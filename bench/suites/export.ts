@@ -1,0 +1,83 @@
+import { equal } from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { figure } from '../figures.ts'
+import { type RelayServer, startRelay } from '../servers/relay.ts'
+import { SHOP } from '../servers/relay-config.ts'
+import { contentsOf } from '../stores/contents.ts'
+import { copyPrefilledStore } from '../stores/prefill.ts'
+import type { Bench, SuiteReport } from '../suite.ts'
+
+const PAGE = 500
+
+/** Exports a million events in both formats, beside a reader that only counts the events of the same pages. */
+export async function exporting({ settings, relayEntry, folder, say }: Bench): Promise<SuiteReport> {
+  const storePath = join(folder, 'exported.db')
+  await copyPrefilledStore(settings.scale.storedParcels, storePath, say)
+  const { entries: events } = contentsOf(storePath)
+  const relay = await startRelay(relayEntry, folder, { storePath })
+  let exports = 0
+  const exportAs = async (format: string) => {
+    const to = join(folder, `warehouse-${exports++}`)
+    const seconds = await timed(() => runExport(relayEntry, relay, ['--to', to, '--format', format]))
+    equal(rowsIn(to), events, 'every event is exported')
+    say(`export as ${format}: ${seconds.toFixed(1)} s`)
+    return seconds
+  }
+  try {
+    const reading = await timed(async () => equal(await countEvents(relay), events, 'every event is read'))
+    say(`reading the feed alone: ${reading.toFixed(1)} s`)
+    const [ndjson, csv] = [await exportAs('ndjson'), await exportAs('csv')]
+    const perMillion = (seconds: number) => [(seconds / events) * 1_000_000]
+    const time = { unit: 's', better: 'lower', must: 120, aim: 20 } as const
+    return {
+      figures: [
+        figure('export: a million events as NDJSON', perMillion(ndjson), time),
+        figure('export: a million events as CSV', perMillion(csv), time),
+        figure('reading the feed of a million events alone', perMillion(reading), { unit: 's', better: 'lower' }),
+        figure('export as NDJSON / reading the feed alone', [ndjson / reading], { unit: 'x', better: 'lower' }),
+      ],
+      observations: [],
+    }
+  } finally {
+    await relay.stop()
+  }
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startMs = performance.now()
+  await work()
+  return (performance.now() - startMs) / 1000
+}
+
+async function runExport(entry: string, relay: RelayServer, args: readonly string[]): Promise<void> {
+  const login = { RELAY_URL: relay.internalUrl, RELAY_USERNAME: SHOP.username, RELAY_PASSWORD: SHOP.password }
+  const child = spawn(process.execPath, [entry, 'export', ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, ...login },
+  })
+  const [code] = await once(child, 'exit')
+  equal(code, 0, 'the export ends well')
+}
+
+function rowsIn(directory: string): number {
+  const manifest: { readonly files: readonly { readonly rows: number }[] } = JSON.parse(
+    readFileSync(join(directory, 'manifest.json'), 'utf8'),
+  )
+  return manifest.files.reduce((sum, { rows }) => sum + rows, 0)
+}
+
+/** Reads the feed page by page. Parses each page, as any reader must. */
+async function countEvents(relay: RelayServer): Promise<number> {
+  const token = await relay.logIn()
+  let count = 0
+  for (let after = 0; ; ) {
+    const response = await relay.ask(`/relay/events?after=${after}&limit=${PAGE}`, token)
+    const page: { readonly events: readonly unknown[]; readonly next: number } = JSON.parse(await response.text())
+    if (page.events.length === 0) return count
+    count += page.events.length
+    after = page.next
+  }
+}
