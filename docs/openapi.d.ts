@@ -1723,6 +1723,12 @@ export interface components {
             identifiers: string[];
             trackingIds: string[];
             distributionType: string;
+            /** @description The number of its order; absent: none is known. */
+            reference?: string;
+            /** @description The labels of its order; absent: it has none. */
+            labels?: {
+                [key: string]: string;
+            };
             /** @description Members that the carrier sent and the relay does not know. */
             extra: {
                 [key: string]: unknown;
@@ -1798,6 +1804,7 @@ export interface components {
                 status: string[] | null;
                 detailedStatus: string[] | null;
                 distributionType: string[] | null;
+                label: string[] | null;
                 displayToConsumer: boolean | null;
             };
             /** @description Whether it is sent what happened before `beganAt`, too. */
@@ -1878,6 +1885,7 @@ export interface components {
                 status: string[] | null;
                 detailedStatus: string[] | null;
                 distributionType: string[] | null;
+                label: string[] | null;
                 displayToConsumer: boolean | null;
             };
             /** @description Whether it is sent what happened before `beganAt`, too. */
@@ -1972,6 +1980,7 @@ export interface components {
                 status: string[] | null;
                 detailedStatus: string[] | null;
                 distributionType: string[] | null;
+                label: string[] | null;
                 displayToConsumer: boolean | null;
             };
             /** @description Whether it is sent what happened before `beganAt`, too. */
@@ -4188,6 +4197,8 @@ export interface operations {
                         /** @default null */
                         distributionType?: string[] | null;
                         /** @default null */
+                        label?: string[] | null;
+                        /** @default null */
                         displayToConsumer?: boolean | null;
                     };
                     /** @default false */
@@ -4338,6 +4349,8 @@ export interface operations {
                         detailedStatus?: string[] | null;
                         /** @default null */
                         distributionType?: string[] | null;
+                        /** @default null */
+                        label?: string[] | null;
                         /** @default null */
                         displayToConsumer?: boolean | null;
                     };
@@ -4839,6 +4852,8 @@ export interface operations {
                 cursor?: string;
                 /** @example AB */
                 query?: string;
+                /** @description Only the parcels of the order with this number, in the order in which they became known. Not together with `query`. */
+                reference?: string;
                 status?: string;
                 stopped?: "delivered" | "stale" | "unknown" | "unwatched";
                 /** @description `true`: only parcels of which the carrier knew no identifier when it was last asked. */
@@ -6792,4 +6807,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 fb8f4e85247ddc151e4db5564c0fff2eb1705d8ce78c6567263d4dd9c10fece1
+// Made of docs/openapi.json with the SHA-256 515ba574fb4f11a1bbac1143334cb4a4a9865351b585b652ee4fdd89de1c63f7

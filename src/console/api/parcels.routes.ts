@@ -189,6 +189,9 @@ const LIST_QUERY = query({
   ...page,
   cursor: read(readCursor, 'must be the "next" of the previous page'),
   query: read(readPrefix, 'must be the first letters and digits of an identifier'),
+  reference: text.describe(
+    'Only the parcels of the order with this number, in the order in which they became known. Not together with `query`.',
+  ),
   status: text,
   stopped: oneOf(STOPPED_REASONS),
   unknown: flag.describe('`true`: only parcels of which the carrier knew no identifier when it was last asked.'),

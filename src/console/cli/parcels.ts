@@ -7,6 +7,7 @@ import { addLimitOption, type LimitOptions, printList } from './asking/lists.ts'
 import { age, plain, table, until } from './terminal.ts'
 
 interface ParcelsOptions extends ClientOptions, LimitOptions {
+  readonly reference?: string
   readonly status?: string
   readonly stopped?: string
   readonly unknown?: boolean
@@ -16,13 +17,14 @@ export function parcelsCommand(): Command {
   const command = new Command('parcels')
     .description('list parcels: their status, and when the carrier is asked next; `history` shows one of them')
     .argument('[beginning]', 'only those with an identifier that begins like this')
+    .option('--reference <number>', 'only those of the order with this number')
     .option('--status <status>', 'only those whose latest status is this')
     .addOption(new Option('--stopped <reason>', 'only parcels that are no longer polled, for this reason').choices(STOPPED_REASONS))
     .option('--unknown', 'only parcels that the carrier did not know when it was last asked, still polled or not')
   return asking(
     addLimitOption(command),
-    async (ask, beginning: string | undefined, { status, stopped, unknown, limit, ...options }: ParcelsOptions) => {
-      const query = { query: beginning, status, stopped, unknown: unknown === true ? 'true' : undefined }
+    async (ask, beginning: string | undefined, { reference, status, stopped, unknown, limit, ...options }: ParcelsOptions) => {
+      const query = { query: beginning, reference, status, stopped, unknown: unknown === true ? 'true' : undefined }
       const asked = { path: '/relay/parcels', name: 'parcels', limit, query }
       const shown = (parcels: readonly ListedParcelAnswer[]) => (parcels.length === 0 ? describeNone(beginning) : present(parcels))
       await printList(ask, asked, options, shown, noteNumberless)
@@ -66,11 +68,13 @@ function nextCheck({ waitsForCarrier }: ListedParcelAnswer['cadence'], nextCheck
 }
 
 function present(parcels: readonly ListedParcelAnswer[]): string {
+  const hasOrders = parcels.some(({ order }) => order.reference !== null)
   return table(
-    ['tracking number', 'tracking id', 'status', 'last seen', 'next check'],
-    parcels.map(({ identifiers, trackingNumbers, status, cadence }) => {
+    [...(hasOrders ? ['order'] : []), 'tracking number', 'tracking id', 'status', 'last seen', 'next check'],
+    parcels.map(({ identifiers, trackingNumbers, status, cadence, order }) => {
       const seen = age(cadence.heardAt)
       return [
+        ...(hasOrders ? [plain(order.reference ?? '')] : []),
         firstOf(trackingNumbers) ?? UNKNOWN_NUMBER,
         firstOf(identifiers.filter((one) => !trackingNumbers.includes(one))) ?? '',
         status ?? '',

@@ -23,7 +23,7 @@ const SETTING = {
   amount: ({ config }, min, max) => optional(fraction(min, max), config),
   count: ({ config }, min, max) => optional(whole(min, max), config),
   waits: ({ config }) => optional(steps(), config),
-  values: ({ example, config }) => optional(list(text, example), config),
+  values: ({ example, config, form }) => optional(list(form === undefined ? text : text.regex(...form), example), config),
 } satisfies Kinds
 
 export function endpoint(context: SchemaContext) {

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import type { Job, JobCursor } from '../domain/admin/job.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
-import type { Endpoint, EndpointState } from '../domain/delivery/endpoint-state.ts'
+import { type Endpoint, type EndpointState, noFilters } from '../domain/delivery/endpoint-state.ts'
 import type { FeedKind, PayloadRef } from '../domain/delivery/feed-entry.ts'
 import { type Audience, type BackfillSpan, fullAudience, noAudience, type Telling } from '../domain/history/audience.ts'
 import type { OrderContext } from '../domain/history/order-context.ts'
@@ -175,6 +175,12 @@ export function decodeJoinedOrders(detail: string): readonly OrderContext[] {
   return (parseStored(detail) as { orders?: readonly OrderContext[] } | undefined)?.orders ?? []
 }
 
+/** The labels of an order. */
+export function decodeLabels(labels: string): OrderContext['labels'] {
+  // Only `contextRow` writes this, so its shape is certain.
+  return JSON.parse(labels) as OrderContext['labels']
+}
+
 export function decodeFeedKind(number: number): FeedKind {
   const kind = FEED_KINDS[number]
   if (kind === undefined) throw new Error(`the store holds a feed event of an unknown kind (${number})`)
@@ -203,8 +209,9 @@ export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<En
 }
 
 function decodeSettings(text: string): StoredSettings {
-  // Rows of earlier versions have no `headers`. `encodeEndpointSettings` wrote all other members, so their shape is certain.
-  return { headers: [], ...(JSON.parse(text) as Omit<StoredSettings, 'headers'>) }
+  // Rows of earlier versions have no `headers` and no filter of labels. `encodeEndpointSettings` wrote all other members, so their shape is certain.
+  const settings = { headers: [], ...(JSON.parse(text) as Omit<StoredSettings, 'headers'>) }
+  return { ...settings, filters: { ...noFilters, ...settings.filters } }
 }
 
 /** Whether an endpoint can be decoded. What else is damaged in a row counts as empty. */

@@ -35,7 +35,7 @@ const ENDPOINT: InspectedEndpointAnswer = {
   url: 'http://127.0.0.1:9/',
   enabled: true,
   signature: 'carrier',
-  filters: { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null },
+  filters: { status: null, detailedStatus: null, distributionType: null, label: null, displayToConsumer: null },
   backfill: false,
   beganAt: '2026-03-01T08:00:00Z',
   rate: null,

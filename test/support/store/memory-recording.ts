@@ -103,6 +103,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       answers: new Map(found(needs.answers).map(([parcelId, { answers }]) => [parcelId, answers])),
       orders: new Map(found(needs.orders).map(([parcelId, { answers }]) => [parcelId, orderOf(answers)?.listed ?? []])),
       bodies: new Map(found(needs.bodies).map(([parcelId, { bodies }]) => [parcelId, bodies])),
+      contexts: new Map(),
     }
   }
 
@@ -113,7 +114,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
   }
 
   function load(batch: RecordBatch): Snapshot {
-    const first = firstNeeds(batch, { identifiers, tombstones })
+    const first = firstNeeds(batch, { identifiers, tombstones, endpoints })
     const { parcels: named, pushes: twins } = first
     const start = { ...startSnapshot({ next, identifiers, endpoints, tombstones }), model }
     if (loads === 'first') return loadMore(start, first)

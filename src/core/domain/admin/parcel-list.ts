@@ -1,5 +1,5 @@
 import type { Entry } from '../history/history.ts'
-import type { OrderContext } from '../history/order-context.ts'
+import { isLabelName, type OrderContext, type OrderPart, parseOrderPart } from '../history/order-context.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
 import { isSeveral, parseIdentifier, parseTypedIdentifier } from '../identifiers.ts'
 import { isObject, member } from '../json-body.ts'
@@ -19,6 +19,8 @@ export interface StoreCounts {
  */
 export interface ParcelQuery {
   readonly prefix: string | null
+  /** Only the parcels of this order, sorted by their ids. Absent or null: of any. */
+  readonly reference?: string | null
   /** The latest status; null: any. */
   readonly status: string | null
   readonly stopped: ParcelState['stopped']
@@ -39,6 +41,7 @@ export interface FilteredCount {
 /** Where a page of a list of parcels begins: after this parcel, in the order of the list. */
 export type ParcelCursor =
   | { readonly by: 'identifier'; readonly value: string }
+  | { readonly by: 'reference'; readonly parcelId: number }
   | { readonly by: 'next'; readonly atMs: number; readonly parcelId: number }
   | { readonly by: 'stopped'; readonly reason: NonNullable<ParcelState['stopped']>; readonly parcelId: number }
 
@@ -76,7 +79,8 @@ export type WatchListFormat = 'ndjson' | 'csv'
  * valid JSON". `refused`: the whole list cannot be read; `reason` is a sentence that says why, and what to do.
  */
 export type WatchLine =
-  | { readonly kind: 'identifier'; readonly identifier: string }
+  /** `order`: what the line says of the order; absent: nothing. */
+  | { readonly kind: 'identifier'; readonly identifier: string; readonly order?: OrderPart }
   | { readonly kind: 'nothing' }
   | { readonly kind: 'bad'; readonly reason: string }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -100,21 +104,75 @@ const NO_DIGIT = 'has no digit, so it is taken for a column header and not watch
  * NDJSON: a line is a string, or an object with `identifier`. CSV: `column` is the name of the column to read, or its number from 1. Without
  * `column`, the parser reads the column that the first line calls `identifier`, `trackingNumber` or `trackingId`, or the only column. The separator
  * is a comma, semicolon or tab, whichever occurs most often in the first line.
+ *
+ * `takes`: whether to read what lines say of orders: the members `reference`, `labels` and `note`, or the columns `reference` and `label:NAME`.
  */
-export function createWatchLineReader(format: WatchListFormat, column: string | null = null): (line: string) => WatchLine {
-  if (format === 'ndjson') return (line) => (line.trim() === '' ? { kind: 'nothing' } : readJsonLine(line))
-  let columns: { readonly separator: string; readonly at: number } | null = null
+export function createWatchLineReader(
+  format: WatchListFormat,
+  column: string | null = null,
+  takes: 'identifiers' | 'orders' = 'identifiers',
+): (line: string) => WatchLine {
+  const hasOrders = takes === 'orders'
+  if (format === 'ndjson') return (line) => (line.trim() === '' ? { kind: 'nothing' } : readJsonLine(line, hasOrders))
+  let columns: { readonly separator: string; readonly at: number; readonly orders: OrderColumns } | null = null
   return (line) => {
     if (line.trim() === '') return { kind: 'nothing' }
-    if (columns !== null) return readCell(splitCells(line, columns.separator)?.[columns.at])
+    if (columns !== null) {
+      const cells = splitCells(line, columns.separator)
+      return withOrder(readCell(cells?.[columns.at]), orderInCells(cells ?? [], columns.orders))
+    }
     const separator = separatorOf(line)
     const cells = splitCells(line, separator)
     if (cells === null) return { kind: 'refused', reason: 'A quote in the first line is not closed.' }
     const found = findColumn(cells, column)
     if (found === null) return { kind: 'refused', reason: describeColumns(cells, column) }
-    columns = { separator, at: found.at }
-    return found.isNamed ? { kind: 'nothing' } : readFirstCell(cells[found.at], column)
+    const first: WatchLine = found.isNamed ? { kind: 'nothing' } : readFirstCell(cells[found.at], column)
+    const orders = hasOrders && first.kind === 'nothing' ? findOrderColumns(cells) : NO_ORDERS
+    if (typeof orders === 'string') return { kind: 'refused', reason: orders }
+    columns = { separator, at: found.at, orders }
+    return first
   }
+}
+
+/** The columns about orders: the name of a label, or `reference`, with the place of its column. */
+type OrderColumns = readonly (readonly [name: string, at: number])[]
+
+const NO_ORDERS: OrderColumns = []
+const LABEL_COLUMN = /^label:/i
+const REFERENCE = 'reference'
+
+/** Finds the columns about orders in the line that names the columns. A sentence: one of them cannot be read. */
+function findOrderColumns(cells: readonly string[]): OrderColumns | string {
+  const columns: (readonly [name: string, at: number])[] = []
+  for (const [at, cell] of cells.entries()) {
+    const isLabel = LABEL_COLUMN.test(cell)
+    if (!isLabel && cell.toLowerCase() !== REFERENCE) continue
+    const name = isLabel ? cell.replace(LABEL_COLUMN, 'label:') : REFERENCE
+    const shown = JSON.stringify(cell.slice(0, COLUMN_LENGTH_SHOWN))
+    if (isLabel && !isLabelName(name.slice('label:'.length)))
+      return `The column ${shown} names no label: a name has 1 to 32 of the characters a-z, 0-9 and -.`
+    if (columns.some(([known]) => known === name)) return `Two columns are named ${shown}.`
+    columns.push([name, at])
+  }
+  return columns
+}
+
+/** Returns what the cells of a line say of an order. An empty cell says nothing. */
+function orderInCells(cells: readonly string[], columns: OrderColumns): object {
+  const said = columns.flatMap(([name, at]) => {
+    const text = textOfCell(cells[at])
+    return text === '' ? [] : [[name, text] as const]
+  })
+  const labels = said.filter(([name]) => name !== REFERENCE).map(([name, text]) => [name.slice('label:'.length), text] as const)
+  const reference = said.find(([name]) => name === REFERENCE)?.[1]
+  return { ...(reference === undefined ? {} : { reference }), ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }) }
+}
+
+function withOrder(line: WatchLine, members: object): WatchLine {
+  if (line.kind !== 'identifier') return line
+  const order = parseOrderPart(members)
+  if (typeof order === 'string') return { kind: 'bad', reason: order }
+  return Object.values(order).every((value) => value === undefined) ? line : { ...line, order }
 }
 
 /** Finds the column to read in the first line; null: there is none. `isNamed`: this line names the columns, so it has no data. */
@@ -146,19 +204,24 @@ function separatorOf(line: string): string {
   return SEPARATORS.reduce((best, one) => (count(one) > count(best) ? one : best))
 }
 
-function readJsonLine(line: string): WatchLine {
+function readJsonLine(line: string, hasOrders: boolean): WatchLine {
   let value: unknown
   try {
     value = JSON.parse(line)
   } catch {
     return { kind: 'bad', reason: 'is not valid JSON' }
   }
-  return lineOf(parseIdentifier(isObject(value) ? member(value, 'identifier') : value))
+  const read = lineOf(parseIdentifier(isObject(value) ? member(value, 'identifier') : value))
+  return hasOrders && isObject(value) ? withOrder(read, value) : read
 }
 
-/** Reads the identifier in a cell. Spreadsheets write `="00123"` to preserve the zeros of a number. */
+/** Spreadsheets write `="00123"` to preserve the zeros of a number. */
+function textOfCell(cell: string | undefined): string {
+  return cell?.replace(/^="?|"$/g, '') ?? ''
+}
+
 function readCell(cell: string | undefined): WatchLine {
-  const text = cell?.replace(/^="?|"$/g, '') ?? ''
+  const text = textOfCell(cell)
   return isSeveral(text) ? { kind: 'bad', reason: SEVERAL } : lineOf(parseTypedIdentifier(text))
 }
 

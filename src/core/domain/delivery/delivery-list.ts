@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { SentOrder } from '../history/order-context.ts'
 import { isObject, member, readJson } from '../json-body.ts'
 import { readInput, wrongInput } from '../read-input.ts'
 import type { DeadReason } from './delivery.ts'
@@ -162,7 +163,8 @@ export interface AttemptRecord {
 export interface InspectedDelivery {
   readonly delivery: FoundDelivery
   readonly attempts: readonly AttemptRecord[]
-  readonly sent: SentEvent
+  /** `order`: what is said of the order of the parcel now; null: nothing. */
+  readonly sent: SentEvent & { readonly order: SentOrder | null }
 }
 
 /**

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { SentOrder } from '../history/order-context.ts'
 import { type AttemptResult, type BackoffPolicy, type Delivery, isOwnFailure, type Settlement } from './delivery.ts'
 import type { ProbeLook } from './endpoint-health.ts'
 import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
@@ -57,6 +58,8 @@ export interface ClaimedDelivery extends DeliveryRef {
   readonly previousSequence: number
   /** The bytes to send; null: they are no longer stored. */
   readonly body: Uint8Array | null
+  /** What is said of the order of its parcel when it is claimed; null: nothing. */
+  readonly order: SentOrder | null
 }
 
 /** An attempt that has ended. `attempts` does not count it yet. */

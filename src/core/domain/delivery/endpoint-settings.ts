@@ -66,6 +66,8 @@ interface Values extends Words {
   readonly example: string
   /** Values for the hint of the portal's form. */
   readonly such?: string
+  /** What each value must look like, and what is said of one that does not; absent: any text. */
+  readonly form?: readonly [RegExp, string]
   /** Whether the form has a box for each known value. */
   readonly isTicked?: true
   readonly known: readonly string[]
@@ -103,6 +105,17 @@ export const FILTERS = {
     example: '[Mailbox]',
     option: ['--distribution-type <value>', 'only events of parcels with this distribution type; may be repeated'],
     without: 'events of parcels with any distribution type',
+    known: [],
+  },
+  label: {
+    kind: 'values',
+    label: 'Label of the order',
+    such: ', such as priority=high, or priority for any value',
+    form: [/^[a-z0-9-]{1,32}(?:=.{0,100})?$/u, 'must be the name of a label, or NAME=VALUE'],
+    config: 'Only parcels whose order has one of these labels: NAME, or NAME=VALUE.',
+    example: '[priority=high]',
+    option: ['--label <label>', 'only events of parcels whose order has this label, NAME or NAME=VALUE; may be repeated'],
+    without: 'events of parcels whatever the labels of their orders',
     known: [],
   },
   displayToConsumer: {
@@ -213,6 +226,7 @@ export function filterSchemas<List, Boolean>(kinds: { values(row: Values): List;
     status: kinds.values(FILTERS.status),
     detailedStatus: kinds.values(FILTERS.detailedStatus),
     distributionType: kinds.values(FILTERS.distributionType),
+    label: kinds.values(FILTERS.label),
     displayToConsumer: kinds.either(FILTERS.displayToConsumer),
   }
 }
@@ -261,6 +275,9 @@ export function headersOf<Value extends z.ZodType>(value: Value, error: string) 
     .transform((headers) => lowerCaseNames(headers) ?? {})
 }
 
+/** A value of a filter. */
+const value = z.string().min(1).max(200)
+
 /** `isNew`: what a new endpoint may leave out has a default. */
 function kindsOf(isNew: boolean) {
   const or = <Value>(schema: z.ZodType<Value>, value: z.core.util.NoUndefined<Value>) => (isNew ? schema.default(value) : schema)
@@ -271,7 +288,12 @@ function kindsOf(isNew: boolean) {
     amount: (_, min, max) => or(z.number().min(min).max(max).nullable(), null),
     count: (_, min, max) => or(z.int().min(min).max(max).nullable(), null),
     waits: () => or(z.array(wait, { error: DURATIONS }).min(1).max(100).nullable(), null),
-    values: () => z.array(z.string().min(1).max(200)).max(1000).nullable().default(null),
+    values: ({ form }) =>
+      z
+        .array(form === undefined ? value : value.regex(...form))
+        .max(1000)
+        .nullable()
+        .default(null),
   } satisfies Kinds
 }
 

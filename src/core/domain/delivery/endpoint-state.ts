@@ -8,6 +8,8 @@ export interface EndpointFilters {
   readonly status: readonly string[] | null
   readonly detailedStatus: readonly string[] | null
   readonly distributionType: readonly string[] | null
+  /** Labels of the order, as `NAME` or `NAME=VALUE` (DOMAIN 8.7). */
+  readonly label: readonly string[] | null
   readonly displayToConsumer: boolean | null
 }
 
@@ -61,9 +63,17 @@ export interface RelayedEvent {
   /** `''`: unknown. */
   readonly distributionType: string
   readonly displayToConsumer: boolean
+  /** See `filterableLabels`. */
+  readonly labels: readonly string[]
 }
 
-export const noFilters: EndpointFilters = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
+export const noFilters: EndpointFilters = {
+  status: null,
+  detailedStatus: null,
+  distributionType: null,
+  label: null,
+  displayToConsumer: null,
+}
 
 /** The settings that an endpoint has if nobody sets them. */
 export const defaultSettings: Omit<EndpointSettings, 'name' | 'url'> = {
@@ -87,6 +97,7 @@ export function passesFilters({ filters }: Pick<Endpoint, 'filters'>, event: Rel
     isListed(filters.status, event.status) &&
     isListed(filters.detailedStatus, event.detailedStatus) &&
     isListed(filters.distributionType, event.distributionType) &&
+    (filters.label === null || event.labels.some((label) => isListed(filters.label, label))) &&
     (filters.displayToConsumer === null || filters.displayToConsumer === event.displayToConsumer)
   )
 }

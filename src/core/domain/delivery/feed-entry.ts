@@ -1,5 +1,6 @@
 import type { Audience, Backfill } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
+import type { OrderContext } from '../history/order-context.ts'
 import { type AnswerSource, encodeMembers } from '../history/pull-response.ts'
 import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
@@ -37,6 +38,7 @@ export interface FeedEntry {
   readonly backfill: Backfill | null
   /** The endpoints to which the entry was sent in an earlier event. They do not get this event. */
   readonly earlierAudience: Audience
+  readonly order: OrderContext
 }
 
 /** An event of the feed, as it is stored. */
@@ -116,6 +118,7 @@ export interface FeedParcel extends AnswerSource {
   /** The parcel's id in the relay. It stays the same until a `join` makes the parcel part of another one. */
   readonly parcelId: number
   readonly identifiers: readonly string[]
+  readonly order: OrderContext
 }
 
 /** An event of the feed, with the present content of its parcel. So a reader that applies all events in order ends with the present histories. */
@@ -156,8 +159,11 @@ export function encodeFeedItem(item: FeedItem): string {
   return objectOf(members)
 }
 
-function encodeParcel({ parcelId, identifiers, trackingIds, distributionType, extra, entries }: FeedParcel): string {
-  const known = { id: String(parcelId), identifiers: identifiers.toSorted(compareBytes), trackingIds, distributionType }
+function encodeParcel({ parcelId, identifiers, trackingIds, distributionType, extra, entries, order }: FeedParcel): string {
+  const { reference, labels } = order
+  // Nothing is said of most orders, so the members are left out then.
+  const shownOrder = { ...(reference === null ? {} : { reference }), ...(Object.keys(labels).length === 0 ? {} : { labels }) }
+  const known = { id: String(parcelId), identifiers: identifiers.toSorted(compareBytes), trackingIds, distributionType, ...shownOrder }
   const history = entries.map((entry) => entry.sequence)
   return `${JSON.stringify(known).slice(0, -1)},"extra":${encodeExtra(extra)},"history":${JSON.stringify(history)}}`
 }

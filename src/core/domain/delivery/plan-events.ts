@@ -1,6 +1,7 @@
 import { type Audience, audienceOf, audienceOfEvent, type Backfill, isInAudience, isTold, uniteAudiences } from '../history/audience.ts'
 import type { Entry, EntryChange } from '../history/history.ts'
 import type { ObservationSource } from '../history/observation.ts'
+import { filterableLabels, type OrderContext } from '../history/order-context.ts'
 import type { ParcelState } from '../history/parcel-state.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../history/sightings.ts'
 import type { KeptBody, Subscriber } from '../history/snapshot.ts'
@@ -199,6 +200,8 @@ interface DeliverableEvent {
   readonly backfill: Backfill | null
   /** An earlier event has told these endpoints of this entry, so they do not get this event. */
   readonly earlierAudience: Audience
+  /** What is said of the order of the parcel. */
+  readonly order: OrderContext
   readonly nowMs: number
 }
 
@@ -227,15 +230,15 @@ export function planDeliveries(subscribers: readonly Subscriber[], event: Delive
 }
 
 /** Returns the fields of an event that the filters of endpoints test. */
-function relayedEventOf({ entry, payload }: Pick<DeliverableEvent, 'entry' | 'payload'>): RelayedEvent {
+function relayedEventOf({ entry, payload, order }: Pick<DeliverableEvent, 'entry' | 'payload' | 'order'>): RelayedEvent {
   const { status, detailedStatus, displayToConsumer } = entry
-  return { status, detailedStatus, displayToConsumer, distributionType: payload.distributionType }
+  return { status, detailedStatus, displayToConsumer, distributionType: payload.distributionType, labels: filterableLabels(order) }
 }
 
 /** Null: only readers of the feed get this event, and endpoints do not. */
-export function deliverableEventOf({ event, entry, payload }: FeedAddition, nowMs: number): DeliverableEvent | null {
+export function deliverableEventOf({ event, entry, payload }: FeedAddition, order: OrderContext, nowMs: number): DeliverableEvent | null {
   const { sequence, parcelId, payloadRef } = event
   if (payloadRef === null || payload === null) return null
   const backfill = payloadRef.kind === 'composed' ? payloadRef.backfill : null
-  return { sequence, entry, parcelId, payload, backfill, earlierAudience: payloadRef.earlierAudience, nowMs }
+  return { sequence, entry, parcelId, payload, backfill, earlierAudience: payloadRef.earlierAudience, order, nowMs }
 }

@@ -37,7 +37,7 @@ function observationOf(incoming: Incoming): PushObservation | PollObservation | 
  */
 export function firstNeeds(
   { observations, digests }: RecordBatch,
-  { identifiers, tombstones }: Pick<StoredSnapshot, 'identifiers' | 'tombstones'>,
+  { identifiers, tombstones, endpoints }: Pick<StoredSnapshot, 'identifiers' | 'tombstones' | 'endpoints'>,
 ): BatchNeeds {
   const pushes: BatchNeeds['pushes'][number][] = []
   for (const [at, incoming] of observations.entries()) {
@@ -60,7 +60,9 @@ export function firstNeeds(
     if (component.hasPoll) whole.push(only)
     else seconds.push(...secondsOf(only, component.members, observations, digests))
   }
-  return { parcels, pushes, seconds, whole, joins, answers: single, orders: [], bodies: [] }
+  // Nobody else needs what is said of orders.
+  const contexts = endpoints.some(({ endpoint }) => endpoint.filters.label !== null) ? parcels : []
+  return { parcels, pushes, seconds, whole, joins, answers: single, orders: [], bodies: [], contexts }
 }
 
 /** Returns the only parcel that may already have this push; null: the identifiers of the push are unknown or belong to several parcels. */

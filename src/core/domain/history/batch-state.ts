@@ -118,6 +118,7 @@ export function needsOf({ missing }: BatchState): BatchNeeds | null {
     answers: [...missing.answers],
     orders: [...missing.orders],
     bodies: [...missing.bodies],
+    contexts: [],
   }
 }
 

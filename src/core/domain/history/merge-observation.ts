@@ -21,6 +21,7 @@ import {
 import { type AnswerWrite, emptyWriteSet, type InboxWrite, type Recorded, type WriteSet } from './change-set.ts'
 import { deriveEntries, diffEntries, type Entry, type EntryChange, instantsTie, orderHistory } from './history.ts'
 import type { ObservationSource, PollObservation } from './observation.ts'
+import { lastContext, NO_CONTEXT } from './order-context.ts'
 import { type IdentifierState, latestEntry, type ParcelState } from './parcel-state.ts'
 import { answerId, ENTRIES_MAX, keepAnswers, keptAnswer, presentParcel } from './pull-response.ts'
 import { anomaliesOf, type RecordRules } from './recording.ts'
@@ -242,7 +243,7 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
   }
   for (const kept of merged.sightings) writes.sightings.push({ parcelId, kept })
   if (answer !== null) writes.answers.push(answer)
-  const queued = writeEvents(batch, writes, merged)
+  const queued = writeEvents(batch, writes, merged, draft)
   if (merged.updateSequence !== null) {
     writes.feed.push(updateEvent(merged.updateSequence, parcelId))
   }
@@ -261,14 +262,15 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
 }
 
 /** Returns how many deliveries were queued. */
-function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events }: MergedObservation): number {
+function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events }: MergedObservation, draft: ParcelDraft): number {
   // An endpoint that is still catching up gets this event later, from the feed.
   const subscribers = snapshot.endpoints.filter(({ queuedTo }) => queuedTo === null)
+  const order = lastContext(draft.origins.flatMap((parcelId) => snapshot.parcels.get(parcelId)?.context ?? [])) ?? NO_CONTEXT
   let queued = 0
   for (const planned of events) {
     writes.feed.push(planned.event)
     writes.eventValues.push(...eventValuesOf(planned))
-    const event = subscribers.length === 0 ? null : deliverableEventOf(planned, nowMs)
+    const event = subscribers.length === 0 ? null : deliverableEventOf(planned, order, nowMs)
     if (event === null) continue
     const { composed, deliveries } = planDeliveries(subscribers, event)
     if (composed !== null) writes.composed.push({ sequence: event.sequence, body: composed })

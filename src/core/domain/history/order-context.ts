@@ -85,6 +85,11 @@ export function parseOrderPart(members: object): OrderPart | string {
   return `has a wrong ${issue?.path.map(String).join('.').slice(0, TEXT_CHARS_MAX)}: it ${issue?.message}`
 }
 
+/** Whether a column of a list can hold the values of a label with this name. */
+export function isLabelName(name: string): boolean {
+  return LABEL_NAME.test(name)
+}
+
 export function withPart(before: OrderContext, part: OrderPart): OrderContext {
   const { reference: known, labels: kept, note: said } = before
   return inOrder({
@@ -110,4 +115,26 @@ export function lastContext<Kept extends KeptContext>(contexts: readonly Kept[])
 /** Returns what may be personal in it. */
 export function textsOfContext({ reference, labels: given, note: said }: OrderContext): readonly string[] {
   return [reference ?? '', said ?? '', ...Object.values(given)]
+}
+
+/** What endpoints are sent of an order. */
+export type SentOrder = Pick<OrderContext, 'reference' | 'labels'>
+
+const HEADER_BYTES_MAX = 200
+
+/**
+ * Returns the headers that tell an endpoint to which order a parcel belongs (DOMAIN 8.6). Values are percent-encoded UTF-8. One that is too long is
+ * left out and named.
+ */
+export function orderHeaders({ reference: said, labels: given }: SentOrder): Readonly<Record<string, string>> {
+  const named = Object.entries(given).map(([name, value]) => [`relay-label-${name}`, encodeURIComponent(value)] as const)
+  const all = [...(said === null ? [] : [['relay-reference', encodeURIComponent(said)] as const]), ...named]
+  const omitted = all.filter(([, value]) => value.length > HEADER_BYTES_MAX).map(([name]) => name)
+  const headers = Object.fromEntries(all.filter(([, value]) => value.length <= HEADER_BYTES_MAX))
+  return omitted.length === 0 ? headers : { ...headers, 'relay-omitted': omitted.join(', ') }
+}
+
+/** Returns what filters of endpoints can name: each label by its name, and with its value. */
+export function filterableLabels({ labels: given }: OrderContext): readonly string[] {
+  return Object.entries(given).flatMap(([name, value]) => [name, `${name}=${value}`])
 }

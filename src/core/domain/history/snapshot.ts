@@ -2,6 +2,7 @@ import type { Endpoint } from '../delivery/endpoint-state.ts'
 import type { CadenceModel } from '../polling/cadence.ts'
 import type { Receiver } from './audience.ts'
 import type { Tombstones } from './erased.ts'
+import type { KeptContext } from './order-context.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import type { KeptAnswer } from './pull-response.ts'
 import type { KeptSighting } from './sightings.ts'
@@ -30,6 +31,8 @@ export interface KnownParcel {
   /** The `listedId` of each sighting of one poll answer, in its order. It decides the order of entries at equal instants. */
   readonly order: readonly string[] | null
   readonly bodies: readonly KeptBody[] | null
+  /** What is said of its order; null: nothing, or no endpoint filters by it. */
+  readonly context: KeptContext | null
 }
 
 /**
@@ -93,6 +96,8 @@ export interface Needs {
   readonly answers: readonly number[]
   readonly orders: readonly number[]
   readonly bodies: readonly number[]
+  /** The parcels of which it is needed what is said of their orders. */
+  readonly contexts: readonly number[]
 }
 
 export interface SecondNeed {
@@ -122,9 +127,10 @@ export interface Loaded {
   readonly answers: ReadonlyMap<number, readonly KeptAnswer[]>
   readonly orders: ReadonlyMap<number, readonly string[]>
   readonly bodies: ReadonlyMap<number, readonly KeptBody[]>
+  readonly contexts: ReadonlyMap<number, KeptContext>
 }
 
-const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], bodies: [] }
+const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], bodies: [], contexts: [] }
 
 export function onlyNeeds(needs: Partial<Needs>): Needs {
   return { ...NOTHING_NEEDED, ...needs }
@@ -152,6 +158,7 @@ export function addLoaded(snapshot: StoredSnapshot, loaded: Loaded): StoredSnaps
   for (const parcelId of needs.answers) change(parcelId, { answers: loaded.answers.get(parcelId) ?? [] })
   for (const parcelId of needs.orders) change(parcelId, { order: loaded.orders.get(parcelId) ?? [] })
   for (const parcelId of needs.bodies) change(parcelId, { bodies: loaded.bodies.get(parcelId) ?? [] })
+  for (const parcelId of needs.contexts) change(parcelId, { context: loaded.contexts.get(parcelId) ?? null })
   const unrecorded = needs.pushes.filter(({ parcelId }) => parcelId === NO_PARCEL).map(({ digest }) => digest)
   return {
     ...snapshot,
@@ -161,7 +168,7 @@ export function addLoaded(snapshot: StoredSnapshot, loaded: Loaded): StoredSnaps
   }
 }
 
-const UNLOADED: Omit<KnownParcel, 'state'> = { seconds: new Map(), whole: false, answers: null, order: null, bodies: null }
+const UNLOADED: Omit<KnownParcel, 'state'> = { seconds: new Map(), whole: false, answers: null, order: null, bodies: null, context: null }
 
 function bySecond(sightings: readonly KeptSighting[]): ReadonlyMap<number, readonly KeptSighting[]> {
   return Map.groupBy(sightings, ({ sighting }) => secondOf(sighting.instant.atMs))

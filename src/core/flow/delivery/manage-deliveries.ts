@@ -5,12 +5,12 @@ import {
   type DeliverySelection,
   type EndedReplay,
   type FoundDelivery,
+  type InspectedDelivery,
   type ListedDelivery,
   parseReplayOrder,
   parseReplayTarget,
   type ReplayCount,
   type ReplayOrder,
-  type SentEvent,
 } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
 import { maskedHeaders } from '../../domain/delivery/endpoint-keys.ts'
@@ -18,6 +18,7 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { FeedItem, FeedKind } from '../../domain/delivery/feed-entry.ts'
 import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
 import { AppError } from '../../domain/errors.ts'
+import { orderHeaders } from '../../domain/history/order-context.ts'
 import { readIdentifier } from '../../domain/identifiers.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import type { ReadSide } from '../../store/read-store.ts'
@@ -269,10 +270,19 @@ interface Showing {
   readonly operatorMessage?: OperatorMessageOf | undefined
 }
 
-function showRequest(delivery: ShownDelivery, { url, headers, body }: SentEvent, { userAgent, operatorMessage }: Showing): ShownRequest {
+function showRequest(
+  delivery: ShownDelivery,
+  { url, headers, body, order }: InspectedDelivery['sent'],
+  { userAgent, operatorMessage }: Showing,
+): ShownRequest {
   const message = delivery.endpointName !== OPERATOR_NAME || body === null ? null : (operatorMessage?.(body) ?? null)
   if (message !== null) return { url, headers: message.headers, body: Buffer.from(message.body).toString() }
-  const shown = { 'user-agent': userAgent, ...maskedHeaders(headers), ...eventHeaders(delivery) }
+  const shown = {
+    'user-agent': userAgent,
+    ...maskedHeaders(headers),
+    ...eventHeaders(delivery),
+    ...(order === null ? {} : orderHeaders(order)),
+  }
   return { url, headers: shown, body: body === null ? null : Buffer.from(body).toString() }
 }
 

@@ -19,6 +19,8 @@ const feedParcel = named('FeedParcel', () =>
     identifiers: z.array(identifier()),
     trackingIds: z.array(z.string()),
     distributionType: z.string(),
+    reference: z.string().optional().describe('The number of its order; absent: none is known.'),
+    labels: z.record(z.string(), z.string()).optional().describe('The labels of its order; absent: it has none.'),
     extra: members(),
     history: z.array(wholeNumber()).describe('The whole history by entry id, newest first.'),
   }),

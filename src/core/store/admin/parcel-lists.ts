@@ -14,7 +14,7 @@ import { isUnheardOf, type ParcelState } from '../../domain/history/parcel-state
 import { decodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
-import { loadContexts } from '../history/order-contexts.ts'
+import { findByReference, loadContexts } from '../history/order-contexts.ts'
 import { viewParcel } from '../history/parcel-view.ts'
 import { findIdentifier, findParcels, loadIdentifiersOf, loadParcel } from '../history/parcels.ts'
 import { countQuarantined } from '../ingest/inbox.ts'
@@ -84,6 +84,8 @@ export async function listParcels(session: Session, query: ParcelQuery): Promise
 /** Scans the rows after a cursor. An empty list: continue with the next reason in `REASONS`. Null: the list has ended. */
 async function lookOn(session: Session, query: ParcelQuery, after: ParcelCursor | null, limit: number): Promise<readonly Looked[] | null> {
   if (query.prefix !== null) return await lookByIdentifier(session, query.prefix, after?.by === 'identifier' ? after.value : '', limit)
+  if (query.reference !== null && query.reference !== undefined)
+    return await lookByReference(session, query.reference, after?.by === 'reference' ? after.parcelId : 0, limit)
   if (query.stopped !== null) {
     const parcelId = after?.by === 'stopped' ? after.parcelId : 0
     return nullIfNone(await lookByStopped(session, query.stopped, parcelId, limit))
@@ -124,6 +126,13 @@ async function lookByIdentifier(session: Session, prefix: string, after: string,
   )
 }
 
+async function lookByReference(session: Session, reference: string, after: number, limit: number): Promise<readonly Looked[] | null> {
+  const ids = await findByReference(session, { reference, after, limit })
+  const states = ids.length === 0 ? [] : await findParcels(session, ids)
+  const sorted = states.toSorted((a, b) => a.parcelId - b.parcelId)
+  return nullIfNone(sorted.map((state) => ({ state, cursor: { by: 'reference', parcelId: state.parcelId } })))
+}
+
 function nullIfNone(looked: readonly Looked[]): readonly Looked[] | null {
   return looked.length === 0 ? null : looked
 }
@@ -133,11 +142,11 @@ function nextReason(after: ParcelCursor | null): ParcelCursor {
   return { by: 'stopped', reason: REASONS[at] ?? 'unwatched', parcelId: 0 }
 }
 
-function matches(state: ParcelState, { status, stopped, prefix, isUnknown = false }: ParcelQuery): boolean {
+function matches(state: ParcelState, { status, stopped, prefix, reference = null, isUnknown = false }: ParcelQuery): boolean {
   if (state === NOBODY) return false
   if (isUnknown && state.stopped !== 'unknown' && !isUnheardOf(state)) return false
   if (status !== null && state.latest?.status !== status) return false
-  return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
+  return (prefix === null && reference === null) || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }
 
 /** The state of a row that is left out, because its parcel is listed in the row of another identifier. */

@@ -15,6 +15,7 @@ import {
 } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE, decodeEndpointTarget } from '../codec.ts'
 import type { Session } from '../engine.ts'
+import { loadContexts } from '../history/order-contexts.ts'
 import { loadIdentifiersOf } from '../history/parcels.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
@@ -174,7 +175,8 @@ export async function findDelivery(session: Session, id: number): Promise<Inspec
   if (delivery === undefined) return null
   const sent = await findSentEvent(session, id)
   const event = sent.body === null ? null : readToldEvent(sent.body)
-  return { delivery: { ...delivery, event, lastAttempt: attempts[0] ?? null }, attempts, sent }
+  const order = (await loadContexts(session, [delivery.parcelId])).get(delivery.parcelId) ?? null
+  return { delivery: { ...delivery, event, lastAttempt: attempts[0] ?? null }, attempts, sent: { ...sent, order } }
 }
 
 const sentOf = statement<{ id: number }>()((db, p) =>

@@ -8,6 +8,7 @@ import {
   payloadOf,
 } from '../../domain/delivery/feed-entry.ts'
 import { noAudience } from '../../domain/history/audience.ts'
+import { NO_CONTEXT } from '../../domain/history/order-context.ts'
 import type { Renumbered } from '../../domain/history/sightings.ts'
 import {
   decodeAudience,
@@ -21,6 +22,7 @@ import {
 } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
+import { loadContexts } from '../history/order-contexts.ts'
 import { viewParcel } from '../history/parcel-view.ts'
 import { findParcel } from '../history/parcels.ts'
 import type { Tables } from '../schema.ts'
@@ -207,7 +209,8 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
 
 export async function feedParcel(session: Session, contents: Contents, parcelId: number): Promise<FeedParcel | null> {
   if ((await findParcel(session, parcelId)) === null) return null
-  return { parcelId, ...(await viewParcel(session, contents, parcelId)) }
+  const order = (await loadContexts(session, [parcelId])).get(parcelId) ?? NO_CONTEXT
+  return { parcelId, ...(await viewParcel(session, contents, parcelId)), order }
 }
 
 async function joinedIdentifiers(session: Session, sequences: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
@@ -237,6 +240,7 @@ export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
       entry,
       payload: payloadOf(ref, { entry, parcel, hasBody }),
       backfill: ref.kind === 'composed' ? ref.backfill : null,
+      order: parcel.order,
       earlierAudience: decodeAudience(row.earlier_audience, row.earlier_tellings),
     }
   })

@@ -1,6 +1,6 @@
 import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
 import type { NextDeliveries, NextDelivery, NextRequest, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
-import { DELIVERY_STATE } from '../codec.ts'
+import { DELIVERY_STATE, decodeLabels } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
@@ -45,10 +45,20 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
     .select((of) =>
       (isDue === 'is due' ? body(of) : of.case().when('next_attempt_at_ms', '>', p.nowMs).then(null).else(body(of)).end()).as('body'),
     )
+    .select((of) => [saidOf(of, 'reference'), saidOf(of, 'labels')])
     .where('endpoint_id', '=', p.endpointId)
     .where('state', '=', DELIVERY_STATE.due)
     .where('reason', 'is', null)
     .limit(p.limit)
+}
+
+/** Selects what is said of the order of a parcel, by its primary key: with a join the planner might read all of them. */
+function saidOf<Name extends 'reference' | 'labels'>(of: ExpressionBuilder<Tables, 'delivery'>, name: Name) {
+  return of
+    .selectFrom('order_context')
+    .select(`order_context.${name} as said`)
+    .whereRef('order_context.parcel_id', '=', 'delivery.parcel_id')
+    .as(name)
 }
 
 /**
@@ -213,6 +223,8 @@ export interface NextRow {
   readonly next_attempt_at_ms: number
   readonly round: number
   readonly body: Uint8Array | null
+  readonly reference: string | null
+  readonly labels: string | null
 }
 
 function decodeNext(row: NextRow, endpointId: string, dueAtMs: number): NextDelivery {
@@ -229,5 +241,6 @@ function decodeNext(row: NextRow, endpointId: string, dueAtMs: number): NextDeli
     firstFailedAtMs: row.first_failed_at_ms,
     dueAtMs,
     body: row.body,
+    order: row.labels === null ? null : { reference: row.reference, labels: decodeLabels(row.labels) },
   }
 }

@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
-import { type KeptContext, lastContext, type OrderContext } from '../../domain/history/order-context.ts'
+import { type KeptContext, lastContext } from '../../domain/history/order-context.ts'
+import { decodeLabels } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
@@ -19,6 +20,16 @@ const upsert = statement<ReturnType<typeof contextRow>>()((db, p) => {
 const remove = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('order_context').where('parcel_id', 'in', oneOf(p.ids)),
 )
+const withReference = statement<{ reference: string; after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('order_context')
+    .select('parcel_id')
+    .where('reference', '=', p.reference)
+    .where('parcel_id', '>', p.after)
+    .orderBy('parcel_id')
+    .limit(p.limit),
+)
+
 export interface ContextOfParcel extends KeptContext {
   readonly parcelId: number
 }
@@ -29,12 +40,6 @@ export function contextRow({ parcelId, sequence, reference, labels, note }: Cont
 
 function decodeContext({ parcel_id: parcelId, sequence, reference, labels, note }: Row): ContextOfParcel {
   return { parcelId, sequence, reference, labels: decodeLabels(labels), note }
-}
-
-function decodeLabels(labels: string): OrderContext['labels'] {
-  // Only `contextRow` writes this, so its shape is certain.
-  const decoded: OrderContext['labels'] = JSON.parse(labels)
-  return decoded
 }
 
 /** Loads what apps said of the orders of parcels. A parcel of which nobody said anything is absent. */
@@ -57,4 +62,12 @@ export function moveContexts(session: Session, contexts: ReadonlyMap<number, Con
   if (last === null) return
   removeContexts(session, [...contexts.keys()])
   saveContext(session, { ...last, parcelId: into })
+}
+
+/** Finds the parcels of an order, in the order of their ids. */
+export async function findByReference(
+  session: Session,
+  request: { readonly reference: string; readonly after: number; readonly limit: number },
+): Promise<readonly number[]> {
+  return (await session.all(withReference, request)).map((row) => row.parcel_id)
 }

@@ -9,6 +9,7 @@ import { loadLanguagesAsked } from '../settings.ts'
 import { statement } from '../statement.ts'
 import { loadAnswers, loadAnswersOf } from './answers.ts'
 import type { Contents } from './contents.ts'
+import { loadContexts } from './order-contexts.ts'
 import { loadIdentifiers } from './parcels.ts'
 import { loadOrders, loadSightings } from './sightings.ts'
 
@@ -42,13 +43,14 @@ async function loadAnswerSource(session: Session, contents: Contents, { parcelId
 }
 
 /** Loads what a batch needs and what both engines load in the same way: the answers, orders and bodies of parcels. */
-export async function loadParcelFacts(session: Session, needs: Needs): Promise<Pick<Loaded, 'answers' | 'orders' | 'bodies'>> {
-  const [answers, orders, bodies] = await Promise.all([
+export async function loadParcelFacts(session: Session, needs: Needs): Promise<Pick<Loaded, 'answers' | 'orders' | 'bodies' | 'contexts'>> {
+  const [answers, orders, bodies, contexts] = await Promise.all([
     loadAnswersOf(session, needs.answers),
     loadOrders(session, needs.orders),
     Promise.all(needs.bodies.map(async (parcelId) => [parcelId, await loadBodies(session, parcelId)] as const)),
+    loadContexts(session, needs.contexts),
   ])
-  return { answers, orders, bodies: new Map(bodies) }
+  return { answers, orders, bodies: new Map(bodies), contexts }
 }
 
 const PUSHES_PER_READ = 100

@@ -7,10 +7,11 @@ import {
   updateEvent,
 } from '../../../core/domain/delivery/feed-entry.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../../core/domain/history/history.ts'
+import { NO_CONTEXT } from '../../../core/domain/history/order-context.ts'
 import { presentParcel } from '../../../core/domain/history/pull-response.ts'
 import { feedEntriesOf, leaveOutSent, survivorOf } from '../../../core/store/delivery/feed.ts'
 import { loadAnswersOf } from '../../../core/store/history/answers.ts'
-import { contextRow } from '../../../core/store/history/order-contexts.ts'
+import { contextRow, loadContexts } from '../../../core/store/history/order-contexts.ts'
 import { loadIdentifiersOf } from '../../../core/store/history/parcels.ts'
 import { loadOrders } from '../../../core/store/history/sightings.ts'
 import type { Tables } from '../../../core/store/schema.ts'
@@ -152,10 +153,11 @@ async function readHeld(
 /** Reads parcels, by id. The queries are sent together. Another query follows only for parcels with entries at the same instant. */
 async function readParcels(source: BatchSource, ids: readonly number[]): Promise<ReadonlyMap<number, FeedParcel>> {
   const { session } = source
-  const [sightings, answers, identifiers] = await Promise.all([
+  const [sightings, answers, identifiers, contexts] = await Promise.all([
     readWhole(source, ids),
     loadAnswersOf(session, ids),
     loadIdentifiersOf(session, ids),
+    loadContexts(session, ids),
   ])
   const named = Map.groupBy(identifiers, (row) => row.parcel_id)
   const entries = new Map(ids.map((id) => [id, deriveEntries(sightings.get(id) ?? [])]))
@@ -167,7 +169,7 @@ async function readParcels(source: BatchSource, ids: readonly number[]): Promise
       const trackingIds = names.filter((row) => row.is_tracking_id === 1).map((row) => row.value)
       const ordered = orderHistory(entries.get(parcelId) ?? [], orders.get(parcelId) ?? [])
       const presented = presentParcel(ordered, answers.get(parcelId) ?? [], trackingIds)
-      return [parcelId, { parcelId, ...presented, identifiers: names.map((row) => row.value) }]
+      return [parcelId, { parcelId, ...presented, identifiers: names.map((row) => row.value), order: contexts.get(parcelId) ?? NO_CONTEXT }]
     }),
   )
 }

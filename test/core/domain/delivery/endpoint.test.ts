@@ -7,6 +7,7 @@ const event: RelayedEvent = {
   detailedStatus: 'ArrivedT2',
   distributionType: 'Mailbox',
   displayToConsumer: true,
+  labels: ['priority', 'priority=high'],
 }
 
 function wants(filters: Partial<EndpointFilters>, changed: Partial<RelayedEvent> = {}): boolean {
@@ -33,6 +34,10 @@ describe('the events that an endpoint wants', () => {
     [{ detailedStatus: ['ArrivedT1'] }, false],
     [{ distributionType: ['Mailbox'] }, true],
     [{ distributionType: ['Box'] }, false],
+    [{ label: ['priority=high'] }, true],
+    [{ label: ['priority=low', 'priority'] }, true],
+    [{ label: ['priority=low', 'shop'] }, false],
+    [{ label: [] }, false],
     [{ displayToConsumer: true }, true],
     [{ displayToConsumer: false }, false],
   ] as const)('the filter %j lets the event through: %j', (filters, expected) => {

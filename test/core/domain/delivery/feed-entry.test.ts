@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { payloadOf } from '../../../../src/core/domain/delivery/feed-entry.ts'
 import type { PollObservation, PushObservation } from '../../../../src/core/domain/history/observation.ts'
+import { NO_CONTEXT } from '../../../../src/core/domain/history/order-context.ts'
 import { aPoll, aPush } from '../../../support/history/builders.ts'
 import { emptyParcel, observe, presentRecord } from '../../../support/history/parcel-record.ts'
 
@@ -11,7 +12,7 @@ function payloadAfter(observations: readonly (PushObservation | PollObservation)
   const shown = presentRecord(observations.reduce(observe, emptyParcel))
   const [entry] = shown.entries
   if (entry === undefined) throw new Error('there is no entry')
-  return payloadOf(PUSH, { entry, parcel: { ...shown, parcelId: 1, identifiers: ['9001', '9002'] }, hasBody })
+  return payloadOf(PUSH, { entry, parcel: { ...shown, parcelId: 1, identifiers: ['9001', '9002'], order: NO_CONTEXT }, hasBody })
 }
 
 test('an event from a push is sent with the push’s bytes and filtered by its distribution type', () => {

@@ -20,7 +20,7 @@ const poll = (fields: PollFields): Incoming => ({ kind: 'poll', observation: aPo
 function needsOf(known: Readonly<Record<string, number>>, ...observations: readonly Incoming[]) {
   const identifiers = new Map(Object.entries(known).map(([value, parcelId]) => [value, { value, parcelId, isTrackingId: true }]))
   const batch = recordBatch(observations, NOON)
-  return { needs: firstNeeds(batch, { identifiers, tombstones: new Map() }), digests: batch.digests }
+  return { needs: firstNeeds(batch, { identifiers, tombstones: new Map(), endpoints: [] }), digests: batch.digests }
 }
 
 test('a batch names each identifier once, and ignores pushes that are not events', () => {
@@ -113,6 +113,7 @@ const nothingFound = {
   answers: new Map(),
   orders: new Map(),
   bodies: new Map(),
+  contexts: new Map(),
 }
 
 test('a load keeps everything that was loaded before it', () => {

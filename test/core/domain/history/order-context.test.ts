@@ -3,6 +3,7 @@ import {
   isSameContext,
   lastContext,
   NO_CONTEXT,
+  orderHeaders,
   parseOrderContext,
   parseOrderPart,
   withPart,
@@ -97,4 +98,24 @@ test('8.3: of several contexts the last said counts, and wholly', () => {
   ])
     expect(lastContext(contexts)).toBe(last)
   expect(lastContext([])).toBeNull()
+})
+
+describe('the headers of an order context', () => {
+  test('8.6: values are percent-encoded, and the note is not among them', () => {
+    expect(orderHeaders({ ...NO_CONTEXT, reference: 'Å 1\u2028%', labels: { empty: '', shop: 'a,b;"c"' } })).toEqual({
+      'relay-reference': '%C3%85%201%E2%80%A8%25',
+      'relay-label-empty': '',
+      'relay-label-shop': 'a%2Cb%3B%22c%22',
+    })
+    expect(orderHeaders(NO_CONTEXT)).toEqual({})
+  })
+
+  test('8.6: a value of more than 200 bytes is left out and named', () => {
+    const labels = { fits: 'x'.repeat(100), long: '\u{1f600}'.repeat(17), short: '\u{1f600}'.repeat(16) }
+    expect(orderHeaders({ reference: 'å'.repeat(34), labels })).toEqual({
+      'relay-label-fits': 'x'.repeat(100),
+      'relay-label-short': '%F0%9F%98%80'.repeat(16),
+      'relay-omitted': 'relay-reference, relay-label-long',
+    })
+  })
 })

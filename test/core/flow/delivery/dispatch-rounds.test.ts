@@ -18,6 +18,7 @@ const claim = (deliveryId: number): ClaimedDelivery => ({
   firstFailedAtMs: null,
   previousSequence: 0,
   body: null,
+  order: null,
 })
 
 test('deliveries to an endpoint are still claimed if its 410 could not be stored', async () => {

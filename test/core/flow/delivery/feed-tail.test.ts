@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 import type { FeedItem } from '../../../../src/core/domain/delivery/feed-entry.ts'
+import { NO_CONTEXT } from '../../../../src/core/domain/history/order-context.ts'
 import { createFeedTail, createFollowFeed, type FeedPage } from '../../../../src/core/flow/delivery/feed-tail.ts'
 import { createFeedSignal, createTickLimit } from '../../../../src/core/runtime/feed-signal.ts'
 
 const NEVER = new AbortController().signal
 
 function itemOf(sequence: number, trackingIds: readonly string[] = ['1001']): FeedItem {
-  const parcel = { parcelId: 1, identifiers: ['1001'], entries: [], trackingIds, distributionType: 'Mailbox', extra: [] }
+  const parcel = { parcelId: 1, identifiers: ['1001'], entries: [], trackingIds, distributionType: 'Mailbox', extra: [], order: NO_CONTEXT }
   return { sequence, kind: 'update', parcel, entry: null, joined: null }
 }
 

@@ -117,4 +117,4 @@ describe.each(engines)('retention on $name', (engine) => {
   })
 })
 
-const ANY = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
+const ANY = { status: null, detailedStatus: null, distributionType: null, label: null, displayToConsumer: null }

@@ -1,6 +1,7 @@
 import type { ActionName, Actor, Audited, OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/parcel-list.ts'
 import { AppError, lacksRoom, NO_ROOM_TEXT } from '../../../domain/errors.ts'
+import type { OrderPart } from '../../../domain/history/order-context.ts'
 import { readIdentifier } from '../../../domain/identifiers.ts'
 import type { DuePoll } from '../../../domain/polling/poll.ts'
 import type { Relay, Writes } from '../../relay.ts'
@@ -83,7 +84,8 @@ export function createParcelCommands({ write, refresh, fetchUnknown, underWay, w
   }
 }
 
-type ImportWatchesPorts = Pick<Relay, 'clock'> & Writes<'watchMany'>
+/** `told`: called when the feed may have events more. */
+type ImportWatchesPorts = Pick<Relay, 'clock'> & Writes<'watchMany'> & { readonly told: () => void }
 
 export interface WatchListRequest {
   readonly format: WatchListFormat
@@ -133,7 +135,7 @@ const STORE_RETRY_MS = 5000
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {
-    const read = createWatchLineReader(format, column)
+    const read = createWatchLineReader(format, column, 'orders')
     const errors: WatchListError[] = []
     const tally = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0, errors }
     const identifiers: Named[] = []
@@ -144,7 +146,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
       if (tally.lines > WATCH_LINES_MAX) throw tooLong()
       const line = read(text)
       if (line.kind === 'refused') throw new AppError('bad_request', `${line.reason} No identifier is watched.`, { facts: { watched: 0 } })
-      if (line.kind === 'identifier') identifiers.push({ identifier: line.identifier, line: tally.lines })
+      if (line.kind === 'identifier') identifiers.push({ identifier: line.identifier, line: tally.lines, order: line.order ?? null })
       if (line.kind === 'bad') {
         tally.failed += 1
         if (errors.length < ERRORS_SHOWN) errors.push({ line: tally.lines, reason: line.reason })
@@ -166,6 +168,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
 
 interface Named {
   readonly identifier: string
+  readonly order: OrderPart | null
   readonly line: number
 }
 
@@ -178,16 +181,19 @@ interface Tally {
 }
 
 async function watchBatch(
-  { write }: Pick<ImportWatchesPorts, 'write'>,
+  { write, told }: Pick<ImportWatchesPorts, 'write' | 'told'>,
   { named, ...part }: Audited & { readonly named: readonly Named[]; readonly isAtomic: boolean; readonly nowMs: number },
   tally: Tally,
 ): Promise<void> {
   const identifiers = named.map(({ identifier }) => identifier)
-  const results = await write.watchMany({ ...part, identifiers }).catch((cause: unknown) => {
+  const saysOrders = named.some(({ order }) => order !== null)
+  const orders = saysOrders ? { orders: named.map(({ order }) => order) } : {}
+  const results = await write.watchMany({ ...part, ...orders, identifiers }).catch((cause: unknown) => {
     const why = lacksRoom(cause) ? NO_ROOM_TEXT : 'The store takes no writes now.'
     const message = `${why} The first ${tally.watched} identifiers are watched. Send the whole list again: it does no harm.`
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: STORE_RETRY_MS, facts: { watched: tally.watched } })
   })
+  if (saysOrders) told()
   if (part.isAtomic && results.includes(null))
     throw new AppError('erased', 'Watching stopped here: the list names a parcel that was erased.', { facts: { watched: tally.watched } })
   for (const [at, result] of results.entries()) {

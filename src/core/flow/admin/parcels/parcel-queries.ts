@@ -23,6 +23,8 @@ export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as
 export interface ListQuestion {
   /** As returned by `readPrefix`. */
   readonly query: string | null
+  /** The number of their order. Absent or null: any. */
+  readonly reference?: string | null
   readonly status: string | null
   readonly stopped: (typeof STOPPED_REASONS)[number] | null
   /** True: only parcels that the carrier did not know, by any identifier, when it was last asked. */
@@ -92,14 +94,24 @@ export function createParcelQueries({ reads, write, clock, carrier }: ParcelQuer
   return {
     async list({
       query,
+      reference = null,
       status,
       stopped,
       unknown = false,
       cursor,
       limit,
     }: ListQuestion): Promise<{ readonly parcels: readonly AwaitedParcel[]; readonly next: string | null }> {
+      if (query !== null && reference !== null) throw wrongInput('query', 'reference', 'Give query or reference, not both.')
       if (status !== null) await refuseUnknown(status)
-      const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, isUnknown: unknown, after: cursor, limit })
+      const { parcels, next } = await reads.listParcels({
+        prefix: query,
+        reference,
+        status,
+        stopped,
+        isUnknown: unknown,
+        after: cursor,
+        limit,
+      })
       return { parcels: parcels.map((one) => awaited(one)), next: next === null ? null : encodeCursor(next) }
     },
     /** Counts what `list` lists over all pages, up to `COUNTED_MAX`. */
@@ -139,6 +151,7 @@ export function readCursor(text: string): ParcelCursor | null {
   const [by, first = '', second = ''] = text.split('.')
   const reason = STOPPED_REASONS.find((one) => one === first)
   if (by === 'identifier' && PREFIX.test(first)) return { by, value: first }
+  if (by === 'reference' && isCount(first)) return { by, parcelId: Number(first) }
   if (by === 'next' && isCount(first) && isCount(second)) return { by, atMs: Number(first), parcelId: Number(second) }
   if (by === 'stopped' && reason !== undefined && isCount(second)) return { by, reason, parcelId: Number(second) }
   return null

@@ -9,6 +9,7 @@ function openList(transactions: number) {
   const sizes: number[] = []
   let left = transactions
   const watchList = createImportWatches({
+    told: () => undefined,
     write: {
       async watchMany({ identifiers }) {
         if (left-- <= 0) throw new Error('SQLITE_FULL')
@@ -76,6 +77,7 @@ test('an atomic list with a bad line at its end starts no transaction', async ()
 test('a list is read to its end before the store is used', async () => {
   const events: string[] = []
   const watchList = createImportWatches({
+    told: () => undefined,
     write: {
       watchMany: async ({ identifiers }) => {
         events.push('written')
