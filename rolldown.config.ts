@@ -23,9 +23,9 @@ const executable: Plugin = {
 export default {
   input: {
     main: 'src/main.ts',
-    'receiver-thread': 'src/core/wiring/hosting/receiver-thread.ts',
+    'receiver-thread': 'src/assembly/hosting/receiver-thread.ts',
     'writer-thread': 'src/assembly/hosting/writer-thread.ts',
-    'mover-thread': 'src/upkeep/moving/mover-thread.ts',
+    'mover-thread': 'src/assembly/hosting/mover-thread.ts',
     'backup-thread': 'src/upkeep/backups/backup-thread.ts',
     'comparing-thread': 'src/upkeep/backups/comparing-thread.ts',
     'checkpoint-thread': 'src/core/store/sqlite/checkpoint-thread.ts',

@@ -1,4 +1,5 @@
 import { beginDuties } from './assembly/duties.ts'
+import { startMover } from './assembly/hosting/mover.ts'
 import { openInternalApi } from './assembly/internal-api.ts'
 import { createReload } from './assembly/reloading.ts'
 import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'
@@ -6,6 +7,7 @@ import { openStorage } from './assembly/storage/storage.ts'
 import { openOperator } from './console/events/operator-endpoint.ts'
 import { formatOperatorEvent } from './console/events/operator-words.rules.ts'
 import type { ConcernFacts } from './console/problems/concern.ts'
+import { openRefusedPushes } from './console/refused/open-refused-pushes.ts'
 import { openConcerns, openReporting, openTallies, openUnstored, type Reporting, startTelling } from './console/reporting/reporting.ts'
 import type { Config } from './core/config/config.ts'
 import { isQuiet as isQuietAt } from './core/domain/polling/poll.ts'
@@ -27,11 +29,11 @@ import { openPolling } from './core/wiring/polling.ts'
 import { openRecording } from './core/wiring/recording.ts'
 import type { Relay } from './core/wiring/relay.ts'
 import { startTimers } from './core/wiring/timers.ts'
+import { SERVER_STORES } from './server/postgres/server-stores.ts'
 import { openBackups } from './upkeep/backups/open-backups.ts'
 import { openRunningCheck } from './upkeep/check/running-check.ts'
 import { openTombstoneKey } from './upkeep/erasure/open-tombstone-key.ts'
 import { openMoves } from './upkeep/moving/open-moves.ts'
-import { openRefusedPushes } from './upkeep/refusals/open-refused-pushes.ts'
 import { listRestores } from './upkeep/restore/restores.rows.ts'
 import { WINGS } from './wings.ts'
 
@@ -105,7 +107,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const operator = openOperator({ ...answering, delivery })
   const polling = openPolling(config, { ...answering, history }, memory)
   const relay: Relay & Capabilities & { readonly reporting: Reporting } = { ...answering, history, delivery, operator, polling }
-  const moves = openMoves(config, relay, options.handOver ?? null)
+  const moves = openMoves(config, relay, { handOver: options.handOver ?? null, server: SERVER_STORES, startMover })
   const check = openRunningCheck(relay, () => publicUrl)
   let failedReload: ConcernFacts['failedReload'] = null
   const api = await openInternalApi(config, relay, {

@@ -2,6 +2,7 @@ import { startRelay } from './app.ts'
 import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'
 import type { Config } from './core/config/config.ts'
 import type { Log } from './core/flow/ports.ts'
+import { SERVER_STORES } from './server/postgres/server-stores.ts'
 import { findStoreInUse, untilReachable } from './upkeep/moving/store-in-use.ts'
 
 /** How long the relay that takes over waits for requests that the relay before it is still answering, in milliseconds. */
@@ -47,8 +48,9 @@ export async function runRelay(
     await before.endWriting()
     // Continue even if `seal` fails, because the next relay opens whichever store is then in use.
     const [sealed] = await Promise.allSettled([seal()])
-    const startNext = async () => await start(await findStoreInUse(settings, log), { stopPredecessor: () => before.stop(LAST_REQUESTS_MS) })
-    current = await untilReachable(startNext, { goesOn: () => !isStopping, log })
+    const startNext = async () =>
+      await start(await findStoreInUse(settings, log, SERVER_STORES), { stopPredecessor: () => before.stop(LAST_REQUESTS_MS) })
+    current = await untilReachable(startNext, { goesOn: () => !isStopping, log, server: SERVER_STORES })
     return sealed
   }
 
@@ -82,7 +84,7 @@ export async function runRelay(
 
 /** Finds the store to which the config's store was moved. To look for it would delay every start, so this is called only after a failed one. */
 async function whereMoved(config: Config, log: Log, error: unknown): Promise<Config> {
-  const inUse = await findStoreInUse(config, log).catch(() => config)
+  const inUse = await findStoreInUse(config, log, SERVER_STORES).catch(() => config)
   if (inUse === config) throw error
   return inUse
 }

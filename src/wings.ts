@@ -20,6 +20,8 @@ type MeasuredParts = Pick<Relay, 'reads' | 'clock' | 'backups' | 'restores'>
 interface Offer {
   /** Commands by name. */
   readonly commands?: Readonly<Record<string, () => Promise<Command>>>
+  /** Orders below commands of the console, by the command's name. */
+  readonly orders?: Readonly<Record<string, () => Promise<Command>>>
   /** Routes of the internal listener. */
   readonly routes?: () => Promise<readonly Route<UseCases & WithAuthorize>[]>
   /** Metrics: registers them, and returns what reads their values before a scrape. */
@@ -30,16 +32,19 @@ interface Offer {
   readonly pages?: () => Promise<PagesOf<UseCases>>
 }
 
+const loadServer = async () => (await import('./server/postgres/server-stores.ts')).SERVER_STORES
+
 /** The folders of `upkeep/`, then those of the other wings that have commands, routes or pages besides the console's own. */
 export const WINGS: readonly Offer[] = [
   {
-    commands: { check: async () => (await import('./upkeep/check/check.command.ts')).checkCommand() },
+    commands: { check: async () => (await import('./upkeep/check/check.command.ts')).checkCommand(loadServer) },
     routes: async () => (await import('./upkeep/check/check.routes.ts')).CHECK_ROUTES,
     pages: async () => (await import('./upkeep/check/check.page.ts')).checkPages,
     problems: async () => (await import('./upkeep/check/check.problems.ts')).checkProblems,
   },
   {
     commands: { forget: async () => (await import('./upkeep/erasure/forget.command.ts')).forgetCommand() },
+    orders: { secrets: async () => (await import('./upkeep/erasure/give-up-tombstones.command.ts')).giveUpTombstonesCommand(loadServer) },
     routes: async () => (await import('./upkeep/erasure/erasures.routes.ts')).ERASURES_ROUTES,
     pages: async () => (await import('./upkeep/erasure/erase.page.ts')).erasePages,
     problems: async () => (await import('./upkeep/erasure/erasure.problems.ts')).erasureProblems,
@@ -58,7 +63,7 @@ export const WINGS: readonly Offer[] = [
     routes: async () => (await import('./upkeep/rebuild/rebuild.routes.ts')).REBUILD_ROUTES,
   },
   {
-    commands: { 'move-store': async () => (await import('./upkeep/moving/move-store.command.ts')).moveStoreCommand() },
+    commands: { 'move-store': async () => (await import('./upkeep/moving/move-store.command.ts')).moveStoreCommand(loadServer) },
     routes: async () => (await import('./upkeep/moving/store.routes.ts')).STORE_ROUTES,
   },
   {
@@ -69,7 +74,7 @@ export const WINGS: readonly Offer[] = [
     problems: async () => (await import('./upkeep/backups/backup.problems.ts')).backupProblems,
   },
   {
-    commands: { restore: async () => (await import('./upkeep/restore/restore.command.ts')).restoreCommand() },
+    commands: { restore: async () => (await import('./upkeep/restore/restore.command.ts')).restoreCommand(loadServer) },
     metrics: async () => (await import('./upkeep/restore/restore.metrics.ts')).registerRestores,
   },
   {

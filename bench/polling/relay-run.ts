@@ -16,6 +16,7 @@ import { createGroupCommit, queueInProcess } from '../../src/core/runtime/group-
 import { openSqliteWriter } from '../../src/core/store/sqlite/sqlite.ts'
 import { createSqliteWriteStore } from '../../src/core/store/sqlite/write-store.ts'
 import type { WriteStore } from '../../src/core/store/write-store.ts'
+import { SQLITE_HOOKS } from '../../src/upkeep/sqlite-engine.ts'
 import { createSimulatedCarrier, pushBody } from './carrier.ts'
 import type { Lifecycle } from './lifecycles.ts'
 import type { Pushes, Span } from './losses.ts'
@@ -82,7 +83,7 @@ export async function runRelay(lifecycles: readonly Lifecycle[], pushes: Pushes,
   })
   const model = createCarrierModelKeeper(clock)
   const folder = mkdtempSync(join(memoryFolder(), 'polling-'))
-  const engine = await openSqliteWriter(join(folder, 'relay.db'))
+  const engine = await openSqliteWriter(join(folder, 'relay.db'), SQLITE_HOOKS)
   const store = createSqliteWriteStore(engine)
   const checkpoint = await openModelCheckpoint({ store, clock, log })
   const write = createWriteSide(

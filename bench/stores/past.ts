@@ -2,7 +2,7 @@ import { copyFileSync, existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { openWriteSide } from '../../src/assembly/write-side.ts'
 import { systemClock } from '../../src/core/runtime/system-clock.ts'
-import { sqlite } from '../../src/core/store/sqlite/sqlite.ts'
+import { sqlite } from '../../src/upkeep/sqlite-engine.ts'
 import { contentsOf } from './contents.ts'
 import { assertFilled, fillStore, makeAt, makeOncePerVersion, POLICY } from './prefill.ts'
 

@@ -7,7 +7,7 @@ import { defaultSettings, type EndpointSettings } from '../../src/core/domain/de
 import { parsePush } from '../../src/core/domain/ingest/parse-push.ts'
 import { systemClock } from '../../src/core/runtime/system-clock.ts'
 import type { Engine } from '../../src/core/store/contract.ts'
-import { sqlite } from '../../src/core/store/sqlite/sqlite.ts'
+import { sqlite } from '../../src/upkeep/sqlite-engine.ts'
 import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'
 import { contentsOf } from './contents.ts'
 

@@ -34,6 +34,7 @@ import { createManageJobs } from '../upkeep/jobs/manage-jobs.ts'
 import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-move-mark.ts'
 import { listLeftStores } from '../upkeep/moving/store-moves.rows.ts'
 import { createManageRebuild } from '../upkeep/rebuild/manage-rebuild.ts'
+import { createListRefusals } from '../upkeep/refusals/list-refusals.ts'
 import { createManageRetention } from '../upkeep/retention/manage-retention.ts'
 import { createInternalListener, type InternalOptions } from './internal-listener.ts'
 
@@ -71,6 +72,7 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
     followFeed: createFollowFeed({ tail, signal: feedSignal, clock, spread: createTickLimit(FOLLOWERS_AT_ONCE) }),
     feedFollowersMax: config.limits.feedFollowers,
     manageInbox: createManageInbox({ ...given, onCommitted: parts.reprocessed }),
+    refusals: createListRefusals(given),
     manageRebuild: createManageRebuild({ ...given, counts: reporting.counts }),
     manageBackups: parts.backups,
     manageRetention: createManageRetention({ ...given, retention: () => settings().retention }),

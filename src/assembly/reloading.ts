@@ -15,7 +15,9 @@ import type { RunningRelay } from './running-relay.ts'
 
 type Parts = Pick<Relay, 'atRest' | 'reads' | 'write' | 'clock' | 'unstored' | 'carrier' | 'log' | 'receiver'>
 
-export interface ReloadPorts extends Pick<Relay, 'authenticate' | 'sessions' | 'certificates'>, Pick<Capabilities, 'delivery'> {
+export interface ReloadPorts
+  extends Pick<Relay, 'authenticate' | 'sessions' | 'certificates' | 'tombstoneKey'>,
+    Pick<Capabilities, 'delivery'> {
   readonly reloadBackups: (next: Config) => Promise<void>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
@@ -33,7 +35,7 @@ const SIGNAL: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
 export function createReload(config: Config, parts: Parts, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
   const { carrier, log, write, unstored, clock } = parts
   const { verbs: receiver } = parts.receiver
-  const { delivery, authenticate, sessions, certificates, publicServer, internalServer, applied } = ports
+  const { delivery, authenticate, sessions, certificates, tombstoneKey, publicServer, internalServer, applied } = ports
   let current = config
   const replaceApps = (next: Config) => {
     for (const side of [authenticate, sessions]) side.replaceApps(appsOf(next))
@@ -46,7 +48,10 @@ export function createReload(config: Config, parts: Parts, ports: ReloadPorts): 
       // Replace the apps first, so that a removed app loses its access at once, even if the store is slow.
       replaceApps(next)
       try {
-        await refuseLosingKeys(parts, { before: createVault(parts.atRest.keys), after: createVault(parts.atRest.keysOf(next)) })
+        await refuseLosingKeys(
+          { reads: parts.reads, tombstoneKey },
+          { before: createVault(parts.atRest.keys), after: createVault(parts.atRest.keysOf(next)) },
+        )
         await delivery.reload(next)
         await write.adjustRetention(next.retention)
         await write.adjustErasure({ identifierReuseAfterMs: next.identifierReuseAfterMs })

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createTellOperators, saveOperator } from '../console/events/tell-operators.tx.ts'
+import { createSaveRefused } from '../console/refused/refused-pushes.tx.ts'
 import type { Config } from '../core/config/config.ts'
 import { deliveryRules } from '../core/config/delivery-rules.ts'
 import type { ErasureRules } from '../core/domain/history/erased.ts'
@@ -22,11 +23,10 @@ import type { Clock, Log } from '../core/flow/ports.ts'
 import { tellSaved } from '../core/flow/tell-saved.ts'
 import type { WriteSide } from '../core/flow/write-side.ts'
 import type { Engine, OpenWriteStore } from '../core/store/contract.ts'
+import type { StoreCopier } from '../core/store/engine.ts'
 import { makeSetting } from '../core/store/settings.ts'
-import { sqlite } from '../core/store/sqlite/sqlite.ts'
 import type { WriteStore } from '../core/store/write-store.ts'
 import { createSaveOrder } from '../insight/order/order.tx.ts'
-import type { StoreCopier } from '../upkeep/backups/backup-ports.rows.ts'
 import { createBackups } from '../upkeep/backups/backups.tx.ts'
 import { createErase } from '../upkeep/erasure/erase.tx.ts'
 import { createJobs } from '../upkeep/jobs/jobs.tx.ts'
@@ -35,6 +35,7 @@ import { createKeepRefusal } from '../upkeep/refusals/keep-refusal.tx.ts'
 import { createTellRestores, lastRestoreAtMs } from '../upkeep/restore/restores.tx.ts'
 import { KEPT_FOREVER, type Retention } from '../upkeep/retention/retention.rules.ts'
 import { createPrune } from '../upkeep/retention/retention.tx.ts'
+import { sqlite } from '../upkeep/sqlite-engine.ts'
 
 const RELAY_ID = 'relay-id'
 const TOKEN_KEY_BYTES = 32
@@ -140,6 +141,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createSaveOrder(polling, recordRules),
     ...createReprocess(ports, recordRules, batches),
     ...createKeepRefusal(store),
+    ...createSaveRefused(store),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
     ...createJobs(store, batches, pruning, createRebuild({ ...ports, changed }, recordRules)),

@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { loadConfig } from '../../src/core/config/config.ts'
-import { sqlite } from '../../src/core/store/sqlite/sqlite.ts'
 import { postgres } from '../../src/server/postgres/postgres-engine.ts'
+import { SERVER_STORES } from '../../src/server/postgres/server-stores.ts'
 import { undoMove } from '../../src/upkeep/moving/store-in-use.ts'
+import { sqlite } from '../../src/upkeep/sqlite-engine.ts'
 import { distinctPushes, startLoad } from '../support/network/push-load.ts'
 import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { endedJob, expectInOrder, longestPauseMs, postJson, startMove } from '../support/relay/moves-of-relay.ts'
@@ -74,7 +75,11 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
   expect(audit).toMatchObject({ actions: [moved, moved, { action: 'endpoint.added' }] })
 
   // The store went to a database and came back, so there is no move to undo.
-  expect(await undoMove(loadConfig(config))).toMatchObject({ kind: 'in_use', store: file, usedBy: `pid ${relay.process.pid}` })
+  expect(await undoMove(loadConfig(config), SERVER_STORES)).toMatchObject({
+    kind: 'in_use',
+    store: file,
+    usedBy: `pid ${relay.process.pid}`,
+  })
   await relay.stop()
   await using again = await runRelay(config)
   // The config still names the first store, but the relay opens the store in use.

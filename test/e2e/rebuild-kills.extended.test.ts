@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sqlite } from '../../src/core/store/sqlite/sqlite.ts'
+import { sqlite } from '../../src/upkeep/sqlite-engine.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { writeConfig } from '../support/relay/relay.ts'

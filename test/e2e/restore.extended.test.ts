@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { sqlite } from '../../src/core/store/sqlite/sqlite.ts'
+import { sqlite } from '../../src/upkeep/sqlite-engine.ts'
 import { closeOpened, json, openCarrier } from '../core/carrier/carrier-double.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'

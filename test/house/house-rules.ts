@@ -235,7 +235,7 @@ export const ROOMS: readonly Room[] = [
     platform: [],
   },
   // This starts the relay again in the same process after its store was moved.
-  { place: 'successor.ts', imports: ['app.ts', 'assembly/', 'core/', 'upkeep/moving/'], libraries: [], platform: [] },
+  { place: 'successor.ts', imports: ['app.ts', 'assembly/', 'core/', 'upkeep/moving/', 'server/'], libraries: [], platform: [] },
   // This opens only regular files, because opening others, such as a pipe, may hang. Other modules read files through it.
   { place: 'regular-file.ts', imports: [], libraries: [], platform: ['node:fs'] },
   { place: 'package-files.ts', imports: [], libraries: [], platform: ['node:fs', 'node:url'] },

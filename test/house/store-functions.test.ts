@@ -101,13 +101,12 @@ const WITH_STORE = ['trial/demo/sole-relay.ts', 'serving.ts', 'upkeep/restore/ru
   'upkeep/moving/store-in-use.ts',
   'upkeep/retention/retention.metrics.ts',
   'upkeep/retention/retention.problems.ts',
+  'server/postgres/server-stores.ts',
 )
 
-const THREADS = [
-  'core/wiring/hosting/receiver-thread.ts',
-  'upkeep/backups/backup-thread.ts',
-  'core/store/sqlite/checkpoint-thread.ts',
-].concat('upkeep/erasure/search-thread.ts')
+const THREADS = ['assembly/hosting/receiver-thread.ts', 'upkeep/backups/backup-thread.ts', 'core/store/sqlite/checkpoint-thread.ts'].concat(
+  'upkeep/erasure/search-thread.ts',
+)
 
 test('kysely takes no time at the start of a command or of a thread that runs no statements', () => {
   const commands = [...sources.keys()].filter((path) => /^(?:console\/cli|trial)\/|\.command\.ts$/.test(path))

@@ -13,6 +13,7 @@ import { postgresMoves } from '../../server/postgres/moving/postgres-moves.ts'
 import { openSharedCarrier, postgres } from '../../server/postgres/postgres-engine.ts'
 import { watchServer } from '../../server/postgres/server-watch.ts'
 import { openReplicas, type Replicas } from '../../server/replicas/replicas.ts'
+import { createRefusalSamples } from '../../upkeep/refusals/refusal-samples.ts'
 import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
 
 /**
@@ -89,7 +90,7 @@ interface ReceiverPorts {
 function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, { clock, log }: ReceiverPorts): Receiver {
   const diskSign = createDiskSign()
   const disk = { trouble: () => troubleOn(diskSign) }
-  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk, clock, log })
+  const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk, clock, log, examine: createRefusalSamples })
   return {
     verbs,
     diskSign,

@@ -7,8 +7,8 @@ import { type ChangeTable, createChangeTable } from '../../core/runtime/threads/
 import { createReportReceiver, type SentReport, withoutViews } from '../../core/runtime/threads/dispatch-messages.ts'
 import { createRingBuffer, queueOnWriter, type RingBuffer, type RingVerbs } from '../../core/runtime/threads/ring-buffer.ts'
 import { type Hosted, hostOnThread } from '../../core/runtime/threads/thread.ts'
-import { hostReceiver } from '../../core/wiring/hosting/hosted-receiver.ts'
 import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
+import { hostReceiver } from './hosted-receiver.ts'
 
 /** The threads of the relay beside the main thread. Each promise resolves when the thread has started. */
 export type Threads = ReturnType<typeof startThreads>

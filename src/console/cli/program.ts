@@ -44,7 +44,9 @@ export async function createProgram(names: Iterable<string> = new Set([...ORDER,
     .version(VERSION, '--version', 'print the version')
   for (const name of names) {
     const command = await COMMANDS[name]?.()
-    if (command !== undefined) program.addCommand(command)
+    if (command === undefined) continue
+    for (const order of WINGS.flatMap(({ orders = {} }) => orders[name] ?? [])) command.addCommand(await order())
+    program.addCommand(command)
   }
   addExamples(program)
   return withExitCodes(program)

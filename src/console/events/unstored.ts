@@ -3,7 +3,7 @@ import { encodeOperatorEvent, type OperatorEvent } from '../../core/domain/deliv
 import { isStoreUnavailable } from '../../core/domain/errors.ts'
 import type { Log, PostOperator } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
-import type { BackupEnd, WriteSide } from '../../core/flow/write-side.ts'
+import type { WriteSide } from '../../core/flow/write-side.ts'
 import type { Down } from '../problems/trouble.ts'
 
 /** What is to be written to the store, as plain data, so that it can also be kept in a file. */
@@ -11,7 +11,7 @@ export type Unwritten =
   | { readonly kind: 'trouble'; readonly begun: Parameters<WriteSide['beginTrouble']>[0] }
   | { readonly kind: 'event'; readonly event: OperatorEvent; readonly atMs: number; readonly action?: OperatorAction }
   /** `event`: what operators are told if the store cannot be written; null: nothing. */
-  | { readonly kind: 'backup'; readonly end: BackupEnd; readonly event: OperatorEvent | null }
+  | { readonly kind: 'backup'; readonly end: Parameters<WriteSide['endBackup']>[0]; readonly event: OperatorEvent | null }
   | { readonly kind: 'refused'; readonly save: Parameters<WriteSide['saveRefused']>[0] }
   | { readonly kind: 'tallies'; readonly flush: Parameters<WriteSide['addTallies']>[0] }
   /** When the relay ran; it is not written to the store. The next run that is up makes a `down` of it (`isUp`). */

@@ -14,7 +14,6 @@ import {
 } from '../../core/domain/admin/tally.ts'
 import { conditionOf } from '../../core/domain/delivery/endpoint-state.ts'
 import type { OperatorEvent, ToldEvent } from '../../core/domain/delivery/operator-event.ts'
-import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
 import { type CarrierState, carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import type { PushChannelView } from '../../core/domain/polling/poll.ts'
 import type { Readiness } from '../../core/flow/admin/readiness.ts'
@@ -34,6 +33,7 @@ import {
 import { pushStanding } from '../problems/push-standing.ts'
 import { DISK_SUBJECTS } from '../problems/trouble.ts'
 import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../problems/verdict.ts'
+import type { RefusedPushes } from '../refused/refused-pushes.rules.ts'
 
 /** Counts for each hour or day, the oldest first. The last hour or day is not over yet. */
 export interface TrafficSeries {

@@ -1,6 +1,6 @@
 import { bytesText, counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { Undelivered } from '../../core/domain/delivery/dispatch-round.ts'
-import type { RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
+import type { RefusedPushes } from '../refused/refused-pushes.rules.ts'
 import { EXPIRING_MS, type OwnCertificate } from './trouble.ts'
 
 /** The concerns of which somebody must know at once. */

@@ -1,10 +1,11 @@
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
 import type { HeldGroup } from '../../core/domain/ingest/inbox.ts'
-import { hasAllComeAgain, type MisdirectedPath, type RefusedPushes } from '../../core/domain/ingest/refused-pushes.ts'
+import type { MisdirectedPath } from '../../core/domain/ingest/refused-pushes.ts'
 import { callsText } from '../../core/domain/polling/call-budget.ts'
 import type { PastSilence } from '../../core/domain/polling/push-health.ts'
 import { agoWord, codeWord, type Sentence, type Word } from '../../core/domain/words.ts'
+import { hasAllComeAgain, type RefusedPushes } from '../refused/refused-pushes.rules.ts'
 import { noPushSinceMs, pushEvidence } from './push-standing.ts'
 import {
   doPollsReplacePushes,

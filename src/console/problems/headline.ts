@@ -1,5 +1,4 @@
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
-import type { RefusedCause } from '../../core/domain/ingest/refused-pushes.ts'
 import { FAILURES_TO_OPEN } from '../../core/domain/polling/breaker.ts'
 import {
   type CarrierState,
@@ -10,6 +9,7 @@ import {
   type UnavailableReason,
 } from '../../core/domain/polling/carrier-answer.ts'
 import { plainText } from '../../core/domain/words.ts'
+import type { RefusedCause } from '../refused/refused-pushes.rules.ts'
 import { spellText, wholeSpell } from './explain-pushes.ts'
 import { pushEvidence, pushStanding } from './push-standing.ts'
 import { doPollsReplacePushes, isNew, type Problem, type Situation } from './verdict.ts'

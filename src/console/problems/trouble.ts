@@ -1,16 +1,6 @@
-import type { OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
+import type { OperatorEvent, Trouble } from '../../core/domain/delivery/operator-event.ts'
 import { isUnderstood } from '../../core/domain/history/observation.ts'
 import type { InboxPush } from '../../core/domain/ingest/inbox.ts'
-
-/** A problem that lasts, and of which operators were notified. */
-export interface Trouble {
-  /** The name of the trouble, such as `carrier`, `disk full`, a certificate, or a reason of quarantine. */
-  readonly subject: string
-  /** When the trouble began, epoch milliseconds. */
-  readonly sinceMs: number
-  /** The number of pushes that were quarantined for one reason; 0: the trouble is not about a quarantine. */
-  readonly count: number
-}
 
 /** A trouble that begins. Operators are notified once, even if several replicas see it. */
 export interface TroubleBegun {

@@ -1,11 +1,6 @@
-import type { Down, TroubleBegun, TroubleEnded } from '../../console/problems/trouble.ts'
-import type { BackupState, MadeBackup } from '../../upkeep/backups/backup.rules.ts'
-import type { ErasureWrites } from '../../upkeep/erasure/erasure-ports.ts'
-import type { Retention } from '../../upkeep/retention/retention.rules.ts'
 import type { ClockDoubt, OtherClocks } from '../domain/admin/clock-record.ts'
 import type { Job, JobTask } from '../domain/admin/job.ts'
 import type { Audited, OperatorAction } from '../domain/admin/operator-action.ts'
-import type { TallyFlush } from '../domain/admin/tally.ts'
 import type { EndedSession, TokenKeyRotation, TokenKeys } from '../domain/admin/token-keys.ts'
 import type { ReplayedBatch, ReplayRequest, RetryOutcome } from '../domain/delivery/delivery-list.ts'
 import type { DeliveryRules, DispatchRound, DispatchRoundReport } from '../domain/delivery/dispatch-round.ts'
@@ -20,7 +15,6 @@ import type { OperatorEvent } from '../domain/delivery/operator-event.ts'
 import type { OrderContext, OrderPart } from '../domain/history/order-context.ts'
 import type { BatchReport, Incoming, Reprocessed } from '../domain/history/recording.ts'
 import type { DismissedHeld, HeldRange, HeldSelection } from '../domain/ingest/inbox.ts'
-import type { Refusal, StoredRefused } from '../domain/ingest/refused-pushes.ts'
 import type { CadenceFacts, NextPoll } from '../domain/polling/cadence.ts'
 import type { CarrierMemory } from '../domain/polling/call-budget.ts'
 import type {
@@ -34,8 +28,11 @@ import type {
 } from '../domain/polling/poll.ts'
 import type { ScheduleShift } from '../store/polling/schedule-shift.ts'
 
-/** Everything that writes to the store. Arguments and results are plain data, so that the verbs can run on this thread or another. */
-export interface WriteSide extends HistoryWrites, PollingWrites, AdminWrites, DeliveryWrites, IngestWrites, ErasureWrites {
+/**
+ * Everything that writes to the store. Arguments and results are plain data, so that the verbs can run on this thread or another. Each wing adds its
+ * own verbs to this interface.
+ */
+export interface WriteSide extends HistoryWrites, PollingWrites, AdminWrites, DeliveryWrites, IngestWrites {
   close(): Promise<void>
 }
 
@@ -55,10 +52,6 @@ interface IngestWrites {
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
   /** Dismisses up to `limit` quarantined pushes of a reason, the oldest first, with inbox ids above `after` and up to `upTo`. */
   dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
-  /** Stores an explained refusal, and deletes the oldest refusals beyond `REFUSALS_KEPT`. */
-  keepRefusal(refusal: Refusal): Promise<void>
-  /** Saves spells (see `RefusedPushes`), replacing earlier states of the same spells, and deletes spells that ended long ago. */
-  saveRefused(request: { readonly spells: readonly StoredRefused[]; readonly nowMs: number }): Promise<void>
 }
 
 interface ReprocessRequest extends Audited, HeldRange {
@@ -141,6 +134,11 @@ interface PollingWrites {
 
 /** The verbs of history that write; see `WriteSide`. */
 interface HistoryWrites {
+  /**
+   * Returns when the parcel of an identifier was erased; null: it was not, or a later parcel may have the identifier. If it was, the carrier must
+   * not be asked about the identifier.
+   */
+  erasedAtMs(request: { readonly identifier: string; readonly nowMs: number }): Promise<number | null>
   /**
    * Records a batch in one transaction. If this resolves, every observation is durable. If it rejects, no observation was recorded. An
    * observation that cannot be recorded is quarantined, and the others are recorded.
@@ -226,48 +224,16 @@ export interface AdminWrites {
     /** Null: the job was no rebuild. */
     readonly rebuilt: RebuildNews | null
   }>
-  /** Saves the progress of a move or a backup. `isWanted`: the job was not cancelled. */
-  noteProgress(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
-  /**
-   * Copies the store to a file. Others may write to the store meanwhile, and the copy includes what they have written. `sequence`: the last
-   * sequence of the feed when copying began. Rejects if copying is stopped or fails. Throws `not_backed_up` for a store on a server.
-   */
-  copyStore(request: { readonly file: string }): Promise<{ readonly sequence: number }>
-  /** In pages of the store; null: no copy is being made. */
-  copyProgress(): Promise<{ readonly done: number; readonly total: number } | null>
-  /** Makes `copyStore` reject. */
-  stopCopy(): Promise<void>
-  backupState(): Promise<BackupState>
-  /** Saves the result of a backup, ends its job, and notifies operators if backups begin to fail or work again. Returns whether it notified them. */
-  endBackup(end: BackupEnd & Posted): Promise<boolean>
-  /** Notifies operators of new restores. Resolves with their number. */
-  tellRestores(request: { readonly nowMs: number }): Promise<number>
-  /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
-  endLeftBackups(nowMs: number): Promise<void>
-  /** Cancels a job. What it has done stays done. A job that has ended does not change. Null: there is no such job. */
-  cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
   /** Stores an operator event, and the order (`action`) that caused it. Queues the event if the config names an endpoint for operator events. */
   recordOperatorEvent(event: OperatorEvent, nowMs: number, given?: Audited & Posted): Promise<void>
-  /** Notifies operators that a trouble has begun, unless they were notified of it before. Returns whether it notified them now. */
-  beginTrouble(begun: TroubleBegun & OfRole & Posted): Promise<boolean>
-  /** Notifies operators that a trouble is over, if they were notified that it had begun. Returns whether it notified them now. */
-  endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
-  /** Keeps when the relay did not run, for the event of the end of a full disk. */
-  noteDown(down: Down): Promise<void>
-  /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
-  tellOperators(request: { readonly nowMs: number }): Promise<number>
   /** Logs a session of the portal out, for all replicas. */
   endSession(ended: EndedSession): Promise<void>
   /** Adds an order that was carried out outside the store to the audit trail. */
   recordAction(action: OperatorAction): Promise<void>
-  /** Adds counts to their hours and days. A repeated flush is added once. */
-  addTallies(flush: TallyFlush): Promise<void>
   /** Does a batch of the retention pass that is under way, or begins a pass that is due. `isDone`: there is nothing to do now. */
   prune(request: { readonly nowMs: number }): Promise<PruneResult>
   /** Tells the part that writes how other clocks differ from ours. Returns why our clock is doubted; null: it is not. */
   lookAtClock(others: OtherClocks): Promise<ClockDoubt | null>
-  /** Changes how long data is kept, and from which age on events are not recorded. Takes effect with the next batch. */
-  adjustRetention(retention: Retention): Promise<void>
 }
 
 /** How many parcels a batch of a rebuild has compared, by result. */
@@ -290,22 +256,7 @@ interface PruneResult {
   readonly hasReordered: boolean
 }
 
-export interface BackupEnd {
-  /** Null: the backup did not begin. */
-  readonly jobId: number | null
-  readonly name: string
-  readonly nowMs: number
-  readonly made: MadeBackup | null
-  /** Null: the backup was made, or an operator has cancelled it. */
-  readonly failure: string | null
-}
-
-/** Only the replica with this role may make the call; absent: any replica may. */
-interface OfRole {
-  readonly ofRole?: 'poller' | 'janitor'
-}
-
-interface Posted {
+export interface Posted {
   /** Whether operators were told of the event before it could be stored. Then it is stored, and not queued for them. */
   readonly isPosted?: boolean | undefined
 }

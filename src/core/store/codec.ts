@@ -311,12 +311,11 @@ export function isReadableJob(row: Pick<Selectable<Tables['job']>, 'task' | 'pla
 }
 
 export function decodeJob(row: Selectable<Tables['job']>): Job {
-  const cursor = decodeJobCursor(row.place)
   return {
     jobId: row.id,
     // The columns hold only what `insertJob`, `saveJob` and `cancelJob` wrote.
     task: decodeTask(row.task),
-    ...(cursor !== null && 'rebuiltTo' in cursor ? { rebuilt: cursor.report } : {}),
+    cursor: decodeJobCursor(row.place),
     state: row.state as Job['state'],
     by: row.started_by,
     done: row.done,
@@ -345,7 +344,7 @@ export function encodeJobCursor(cursor: JobCursor | null): string | null {
   return cursor === null ? null : JSON.stringify(cursor)
 }
 
-export function decodeJobCursor(cursor: string | null): JobCursor | null {
+function decodeJobCursor(cursor: string | null): JobCursor | null {
   // Only `encodeJobCursor` writes this, so its shape is certain.
   return cursor === null ? null : (JSON.parse(cursor) as JobCursor)
 }

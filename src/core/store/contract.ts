@@ -1,4 +1,4 @@
-import type { StoreCopier } from '../../upkeep/backups/backup-ports.rows.ts'
+import type { StoreCopier } from './engine.ts'
 import type { ReadSide } from './read-store.ts'
 import type { WriteStore } from './write-store.ts'
 

@@ -58,3 +58,16 @@ export interface TombstoneKeeping {
   /** The tombstones that the database lacks, for example after a restore of an older backup, and the sealed key of the tombstones. */
   readonly missed: KeptTombstones
 }
+
+/** Copies an open store while the relay continues to write to it. */
+export interface StoreCopier {
+  /**
+   * Copies the store to a file, in steps that are too short to delay other work. The copy shows the store as it is when the copying ends.
+   * Replaces an existing file. If the copying fails or is stopped, or if the store is closed, rejects and removes the copy.
+   */
+  copy(file: string): Promise<void>
+  /** Returns how many pages of the store are copied, and how many there are; null: no copy is being made. */
+  progress(): { readonly done: number; readonly total: number } | null
+  /** Stops the copying, so that `copy` rejects. */
+  stop(): void
+}

@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { listRefusals, listRefused } from '../../upkeep/refusals/refusals.rows.ts'
 import type { FeedSlice } from '../domain/delivery/feed-entry.ts'
 import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
@@ -84,8 +83,6 @@ export function createReadStore(engine: ReadEngine) {
     listDeliveries: atOnce(listDeliveries),
     listInbox: atOnce(listInbox),
     inspectPush: atOnce(inspectPush),
-    listRefusals: now(listRefusals),
-    listRefused: now(listRefused),
     countHeld: atOnce(countHeld),
     findDelivery: atOnce(findDelivery),
     countReplayable: atOnce(countReplayable),

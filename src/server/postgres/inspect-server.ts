@@ -1,18 +1,9 @@
 import type { Pool } from 'pg'
 import { TOMBSTONE_KEY } from '../../core/store/settings.ts'
+import type { InspectedDatabase } from '../../upkeep/server-stores.ts'
 import { openPostgres, refuseUnsafeServer } from './postgres-engine.ts'
 import { inspectSchema } from './postgres-migrate.ts'
 import { nameDatabase } from './postgres-pool.ts'
-
-/** The state of a database that was inspected without changing it. */
-export interface InspectedDatabase {
-  /** `none`: the relay's tables do not exist yet. */
-  readonly schema: 'none' | 'older' | 'current'
-  /** The number of relays that use the database now. */
-  readonly replicas: number
-  /** The encrypted key of the tombstones; null: nothing was erased, or the tables are not those of this version. */
-  readonly tombstoneKey: string | null
-}
 
 /** Finds out whether a relay could use a database, without changing anything. If not, rejects with the reasons and their remedies. */
 export async function inspectPostgres(url: string): Promise<InspectedDatabase> {

@@ -1,5 +1,6 @@
 import type { Concern } from '../../console/problems/concern.ts'
-import type { Assignment, Replica, ReplicaConfig, Role, RoleChange } from '../../core/domain/admin/replica.ts'
+import type { Replica, ReplicaConfig, Role } from '../../core/domain/admin/replica.ts'
+import type { Assignment, RoleChange } from './share-roles.rules.ts'
 
 /** `serverMs`: the server's clock, epoch milliseconds. `askedMs`, `heardMs`: our monotonic clock at the request and at the answer. */
 export interface TimeSample {

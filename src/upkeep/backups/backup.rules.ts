@@ -1,5 +1,16 @@
 import { z } from 'zod'
 
+declare module '../../core/domain/admin/job.ts' {
+  interface JobTasks {
+    readonly backup: BackupJobTask
+  }
+}
+
+export interface BackupJobTask {
+  readonly kind: 'backup'
+  readonly name: string
+}
+
 export interface BackupFile {
   readonly name: string
   readonly bytes: number
@@ -63,6 +74,16 @@ export interface MadeBackup {
   readonly bytes: number
   /** Where it was made; absent: not known. */
   readonly place?: BackupPlace | undefined
+}
+
+export interface BackupEnd {
+  /** Null: the backup did not begin. */
+  readonly jobId: number | null
+  readonly name: string
+  readonly nowMs: number
+  readonly made: MadeBackup | null
+  /** Null: the backup was made, or an operator has cancelled it. */
+  readonly failure: string | null
 }
 
 /** A folder of backups. `mountedAt`: the folder at which its disk was mounted: the folder itself, or one that contains it. */

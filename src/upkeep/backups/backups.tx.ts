@@ -1,13 +1,14 @@
 import { UNENDED_MAX } from '../../core/domain/admin/job.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
-import type { BackupEnd, WriteSide } from '../../core/flow/write-side.ts'
+import type { WriteSide } from '../../core/flow/write-side.ts'
 import { saveJob } from '../../core/store/admin/jobs.ts'
 import { beginTrouble, endTrouble } from '../../core/store/admin/troubles.ts'
+import type { StoreCopier } from '../../core/store/engine.ts'
 import { saveSetting } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
+import type { BackupEnd } from './backup.rules.ts'
 import { BACKUP_STATE, BACKUP_WAS_STOPPED, type BackupState, NO_BACKUPS, parseBackupState, stateAfterBackup } from './backup.rules.ts'
-import type { StoreCopier } from './backup-ports.rows.ts'
 
 export type Backups = Pick<WriteSide, 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'>
 

@@ -1,7 +1,7 @@
 import { close, fdatasync, open, rmSync } from 'node:fs'
 import type Database from 'better-sqlite3'
+import type { StoreCopier } from '../../core/store/engine.ts'
 import { makeFile } from '../../core/store/sqlite/whole-file.ts'
-import type { StoreCopier } from './backup-ports.rows.ts'
 
 /** How long one step may take. Everything that needs the writer waits for the step. */
 const STEP_MS = 0.5

@@ -7,6 +7,7 @@ import type { Verdict } from '../../console/problems/concern.ts'
 import { type Config, ConfigError } from '../../core/config/config.ts'
 import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
+import type { LoadServerStores } from '../server-stores.ts'
 import type { CheckAnswer } from './check.routes.ts'
 import { type CheckLine, failed, inOrder, isRed, warning } from './check.rules.ts'
 import { compareKeys } from './compare-keys.ts'
@@ -16,7 +17,7 @@ interface CheckOptions extends ClientOptions {
 }
 
 /** `check`: reports whether a deployment works and, if not, why. If a relay is running, asks it. Otherwise checks by itself. */
-export function checkCommand(): Command {
+export function checkCommand(loadServer: LoadServerStores): Command {
   const command = new Command('check')
     .description('check whether this deployment works, and say why if it does not: config, keys, store, disk, carrier, endpoints')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
@@ -24,7 +25,7 @@ export function checkCommand(): Command {
       const isGiven = self.getOptionValueSource('url') !== 'default'
       // Someone who gives `--url` but no `--config` asks about the config of that relay, not about a local file.
       const hasFile = !isGiven || self.getOptionValueSource('config') !== 'default'
-      const lines = inOrder(await check(options, { isGiven, hasFile }))
+      const lines = inOrder(await check(options, { isGiven, hasFile, loadServer }))
       process.stdout.write(options.json === true ? `${JSON.stringify({ ok: !isRed(lines), lines })}\n` : present(lines))
       if (isRed(lines)) process.exitCode = EXIT.failed
     })
@@ -35,6 +36,7 @@ export function checkCommand(): Command {
 interface Asked {
   readonly isGiven: boolean
   readonly hasFile: boolean
+  readonly loadServer: LoadServerStores
 }
 
 async function check(options: CheckOptions, asked: Asked): Promise<readonly CheckLine[]> {
@@ -50,7 +52,7 @@ function assumed({ url, config }: CheckOptions): string {
   return `The relay was looked for at ${url}, the default address, because the address in ${resolve(config)} cannot be read. To look elsewhere, use --url.`
 }
 
-async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }: Asked): Promise<readonly CheckLine[]> {
+async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile, loadServer }: Asked): Promise<readonly CheckLine[]> {
   const absent = await lookForRelay(client)
   const running = absent === null
   if (running && client.username !== undefined && client.password !== undefined) {
@@ -69,7 +71,7 @@ async function checkAt(client: CheckOptions, config: CheckedConfig, { hasFile }:
     return running ? lines : [{ name: 'relay', subject: null, ...failed(`${describeAbsence(absent, client.url)} ${STARTING}`) }]
   }
   const { checkStandalone } = await import('./standalone-check.ts')
-  return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
+  return [...lines, ...(await checkStandalone(config.config, { isRunning: running, server: await loadServer() }))]
 }
 
 const STARTING =

@@ -5,6 +5,7 @@ import type { Verdict } from '../../console/problems/concern.ts'
 import { createCarrier } from '../../core/carrier/call/carrier-client.ts'
 import type { Config } from '../../core/config/config.ts'
 import { systemCode } from '../../core/domain/errors.ts'
+import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { createEndpointKeys } from '../../core/flow/delivery/endpoint-keys.ts'
 import type { Clock } from '../../core/flow/ports.ts'
@@ -12,46 +13,47 @@ import { createVault } from '../../core/ops/vault.ts'
 import { tryConnection } from '../../core/outbound/try-connection.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { roomNear } from '../../core/store/sqlite/file.ts'
-import { inspectSqlite } from '../../core/store/sqlite/inspect-store.ts'
 import { behindLinks } from '../../core/store/sqlite/lock.ts'
-import { sqlite } from '../../core/store/sqlite/sqlite.ts'
 import { openAtRestKeys } from '../../core/wiring/at-rest-keys.ts'
 import { authorityOf, languagesOf } from '../../core/wiring/carrier.ts'
 import { operatorRoute, readRoute } from '../../core/wiring/delivery/configured-endpoints.ts'
 import { describeRefusal } from '../../core/wiring/listen.ts'
 import { openGuards } from '../../core/wiring/outbound.ts'
-import { inspectPostgres } from '../../server/postgres/inspect-server.ts'
-import { postgres } from '../../server/postgres/postgres-engine.ts'
-import { nameDatabase } from '../../server/postgres/postgres-pool.ts'
 import { NO_BACKUPS } from '../backups/backup.rules.ts'
 import { backupFolder } from '../backups/backup-folder.ts'
 import { readStorageState } from '../erasure/clean-storage.ts'
-import { explainLostTombstones, TOMBSTONE_SEAL } from '../erasure/tombstone-key.ts'
+import { explainLostTombstones } from '../erasure/tombstone-key.ts'
 import { knownBackups, knownTombstones } from '../restore/inspect-stores.ts'
+import type { ServerStores } from '../server-stores.ts'
+import { sqlite } from '../sqlite-engine.ts'
 import { type CheckLine, failed, judgeErasure, ok, skipped, warning } from './check.rules.ts'
+import { inspectSqlite } from './inspect-sqlite.ts'
 import { backupProbe, configProbes, diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './local-probes.ts'
 import { createCheck, type Probe } from './manage-check.ts'
 import { type ConnectTo, carrierProbe, type EndpointToTry, endpointProbes, loginSettingOf } from './outbound-probes.ts'
 import { answeredBefore } from './running-check.ts'
 
-/**
- * Checks a deployment when no relay can be asked. It opens the store only to read it. `isRunning`: a relay runs but could not be asked, so
- * its addresses are in use.
- */
-export async function checkStandalone(config: Config, { isRunning }: { readonly isRunning: boolean }): Promise<readonly CheckLine[]> {
+interface StandalonePorts {
+  /** Whether a relay runs but could not be asked, so that its addresses are in use. */
+  readonly isRunning: boolean
+  readonly server: ServerStores
+}
+
+/** Checks a deployment when no relay can be asked. It opens the store only to read it. */
+export async function checkStandalone(config: Config, { isRunning, server }: StandalonePorts): Promise<readonly CheckLine[]> {
   const file = config.store.engine === 'sqlite' ? config.store.path : null
   const { guard, operatorGuard } = openGuards(config, () => [config.listen.public.port, config.listen.internal.port])
   const connect: ConnectTo = (to) =>
     tryConnection(to, { guard: to.route.isOperator === true ? operatorGuard : guard, timeoutMs: config.delivery.timeoutMs })
   const probes: readonly Probe[] = [
     ...configProbes(config, systemClock),
-    { name: 'store', subject: null, look: () => lookAtStore(config) },
+    { name: 'store', subject: null, look: () => lookAtStore(config, server) },
     diskProbe(config, async () => (file === null ? null : await roomNear(behindLinks(file)))),
     filesProbe(file),
     ...(['public', 'internal'] as const).map(
       (subject): Probe => ({ name: 'ports', subject, look: () => tryPort(config, subject, isRunning) }),
     ),
-    { name: 'credentials', subject: null, look: () => askCarrier(config, isRunning) },
+    { name: 'credentials', subject: null, look: () => askCarrier(config, { isRunning, server }) },
     { name: 'push', subject: null, look: async () => skipped('No relay was asked, so no push was sent.') },
     retentionProbe(config, async () => null, systemClock),
     backupProbe(config, { list: () => listBackups(config, file) }, systemClock),
@@ -65,28 +67,28 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
   return await check()
 }
 
-async function askCarrier(config: Config, isRunning: boolean) {
+async function askCarrier(config: Config, { isRunning, server }: StandalonePorts) {
   const carrier = openCarrierAlone(config)
   try {
     const note = isRunning
       ? ' This call and the next are not counted, as the relay was not asked.'
       : ' This call and the next are not counted, as no relay runs that counts them.'
     const [language, loginSetting] = [languagesOf(config)[0], loginSettingOf(config.upstream)]
-    return await carrierProbe(carrier, { language, known: () => answeredInStore(config), loginSetting, note }).look()
+    return await carrierProbe(carrier, { language, known: () => answeredInStore(config, server), loginSetting, note }).look()
   } finally {
     await carrier.close()
   }
 }
 
 /** Reads a store that a relay could open as it is. Null: there is none, a relay uses it, or it holds no such parcel. */
-async function answeredInStore({ store }: Config): Promise<string | null> {
+async function answeredInStore({ store }: Config, server: ServerStores): Promise<string | null> {
   try {
     if (store.engine === 'sqlite') {
       const { state, path } = inspectSqlite(store.path)
       return state === 'ready' ? await readOnce(sqlite.openReadStore(path), answeredBefore) : null
     }
     const url = store.url.reveal()
-    return (await inspectPostgres(url)).schema === 'current' ? await readOnce(postgres.openReadStore(url), answeredBefore) : null
+    return (await server.inspect(url)).schema === 'current' ? await readOnce(server.engine.openReadStore(url), answeredBefore) : null
   } catch {
     // The line of the store says what is wrong with it.
     return null
@@ -117,12 +119,12 @@ function openCarrierAlone(config: Config) {
   })
 }
 
-async function lookAtStore(config: Config): Promise<readonly CheckLine[]> {
+async function lookAtStore(config: Config, server: ServerStores): Promise<readonly CheckLine[]> {
   const line = (verdict: Verdict): CheckLine => ({ name: 'store', subject: null, ...verdict })
   const keys = async (place: string, tombstoneKey: string | null): Promise<CheckLine> => ({
     name: 'keys',
     subject: 'secrets.atRestKeys',
-    ...(await judgeKeys(config, place, tombstoneKey)),
+    ...(await judgeKeys(config, place, { tombstoneKey, server })),
   })
   if (config.store.engine === 'sqlite') {
     const found = inspectSqlite(config.store.path)
@@ -132,22 +134,26 @@ async function lookAtStore(config: Config): Promise<readonly CheckLine[]> {
     return [line(ok(`${found.path} can be opened.`)), await keys(found.path, tombstoneKeyOf(found.path)), erasure]
   }
   const url = config.store.url.reveal()
-  const { schema, replicas, tombstoneKey } = await inspectPostgres(url)
+  const { schema, replicas, tombstoneKey } = await server.inspect(url)
   const use = replicas === 0 ? 'no relay uses it' : `${replicas} ${replicas === 1 ? 'relay uses' : 'relays use'} it`
-  if (schema !== 'current') return [line(ok(`The relay can make or update its tables in ${nameDatabase(url)}; ${use}.`))]
-  return [line(ok(`${nameDatabase(url)} can be used; ${use}.`)), await keys(url, tombstoneKey)]
+  if (schema !== 'current') return [line(ok(`The relay can make or update its tables in ${server.nameOf(url)}; ${use}.`))]
+  return [line(ok(`${server.nameOf(url)} can be used; ${use}.`)), await keys(url, tombstoneKey)]
 }
 
-/** @param tombstoneKey the encrypted key of the tombstones, without which a relay does not start; null: nothing was erased */
-async function judgeKeys(config: Config, place: string, tombstoneKey: string | null): Promise<Verdict> {
+/** `tombstoneKey`: the encrypted key of the tombstones, without which a relay does not start; null: nothing was erased. */
+async function judgeKeys(
+  config: Config,
+  place: string,
+  { tombstoneKey, server }: Pick<StandalonePorts, 'server'> & { readonly tombstoneKey: string | null },
+): Promise<Verdict> {
   const { engine } = config.store
-  const atRest = openAtRestKeys(config, engine === 'sqlite' ? place : nameDatabase(place))
+  const atRest = openAtRestKeys(config, engine === 'sqlite' ? place : server.nameOf(place))
   const fault = atRest.fault()
   if (fault !== null) return judgeAtRestKeys(config, null, fault)
   const vault = createVault(atRest.keys)
   if (tombstoneKey !== null && (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) === null)
     return failed(explainLostTombstones(atRest.keyFile() ?? 'secrets.atRestKeys'))
-  const opened = engine === 'sqlite' ? sqlite.openReadStore(place) : postgres.openReadStore(place)
+  const opened = (engine === 'sqlite' ? sqlite : server.engine).openReadStore(place)
   const found = await readOnce(opened, (reads) => createEndpointKeys({ vault, reads, log: SILENT }, atRest).check())
   return judgeAtRestKeys(config, found, null)
 }

@@ -1,8 +1,10 @@
+import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { counted } from '../../core/domain/amounts.ts'
 import type { StorageState } from '../../core/domain/history/erased.ts'
 import type { ErasedWords } from '../../core/store/engine.ts'
+import type { Cleaner, CleanerPorts } from '../../core/store/sqlite/sqlite.ts'
 import { tombstoneFileOf } from '../../core/store/sqlite/tombstone-file.ts'
 import { isThere } from '../../regular-file.ts'
 import { storesLeftBeside } from '../moving/sqlite-move-mark.ts'
@@ -58,20 +60,26 @@ export function storageStateIn(db: Database.Database): StorageState {
   return mark === MARK.unsearched ? NOT_TO_THE_END : CLEAN
 }
 
-export interface CleanerPorts {
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+interface SearchingCleanerPorts extends Omit<CleanerPorts, 'open'> {
   readonly searching: FileSearch
   /** Resolves when a caller has waited long enough for a search. The caller then gets `UNSEARCHED`. */
   readonly patience: () => Promise<unknown>
-  /** How long the connection waits for a lock, except in a checkpoint of the cleaner. */
-  readonly busyTimeoutMs: number
+}
+
+/** How long an erasure waits for the search of the file for erased data. After that it answers `pending`, and the search goes on. */
+const SEARCH_PATIENCE_MS = 2000
+
+export function openCleaner(db: Database.Database, { open, ...ports }: CleanerPorts): Cleaner {
+  const patience = () => setTimeout(SEARCH_PATIENCE_MS, undefined, { ref: false })
+  return createCleaner(db, { ...ports, searching: createFileSearch(open), patience })
 }
 
 /**
  * Removes erased data from the store's files. First, truncates the WAL by a checkpoint; while a reader needs the WAL, tries again every second.
- * Then searches the database file for erased words. All callers that ask before a search begins get its result.
+ * Then searches the database file for erased words. All callers that ask before a search begins get its result. `close` waits until the current search
+ * ends or `patience` resolves, and then ends the search.
  */
-export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: CleanerPorts) {
+export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: SearchingCleanerPorts) {
   const words = rememberWords(markOf(db) === MARK.unsearched)
   let leftovers: number | null = null
   let retry: NodeJS.Timeout | null = null

@@ -2,6 +2,7 @@ import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../
 import { ANY_LENGTH, searchFor } from '../../core/domain/names-in-text.ts'
 import { audit } from '../../core/flow/audit.tx.ts'
 import { addTombstones, findTombstones } from '../../core/flow/tombstones.tx.ts'
+import type { WriteSide } from '../../core/flow/write-side.ts'
 import { addAction, forgetForms } from '../../core/store/admin/operator-actions.ts'
 import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
 import { hasTombstones, listIdentifiers } from '../../core/store/history/tombstones.ts'
@@ -28,7 +29,7 @@ class DryRun extends Error {}
 export function createErase(
   { store, tombstoneKey, changed, newLineage }: ErasePorts,
   rules: ErasureRules,
-): Omit<ErasureWrites, 'useTombstoneKey' | 'adjustErasure'> {
+): Omit<ErasureWrites, 'useTombstoneKey' | 'adjustErasure'> & Pick<WriteSide, 'erasedAtMs'> {
   const key = (): Uint8Array => {
     const known = tombstoneKey()
     if (known === null) throw new Error('an erasure needs a key for its tombstones')

@@ -46,11 +46,6 @@ export interface ErasureWrites {
    * repeated again. `identifiers`: how many were erased again.
    */
   settleErasures(request: { readonly nowMs: number; readonly identifiers: number }): Promise<void>
-  /**
-   * Returns when the parcel of an identifier was erased; null: it was not, or a later parcel may have the identifier. If it was, the carrier must
-   * not be asked about the identifier.
-   */
-  erasedAtMs(request: { readonly identifier: string; readonly nowMs: number }): Promise<number | null>
 }
 
 /** How many records one transaction searches. */

@@ -1,19 +1,17 @@
 import type { StoreSettings } from '../../core/config/config.ts'
+import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
 import { createVault } from '../../core/ops/vault.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { addAction } from '../../core/store/admin/operator-actions.ts'
 import type { OpenWriteStore } from '../../core/store/contract.ts'
 import { dropTombstones, hasTombstones } from '../../core/store/history/tombstones.ts'
-import { inspectSqlite } from '../../core/store/sqlite/inspect-store.ts'
 import { behindLinks } from '../../core/store/sqlite/lock.ts'
-import { sqlite } from '../../core/store/sqlite/sqlite.ts'
 import { setTombstonesAside } from '../../core/store/sqlite/tombstone-file.ts'
 import { openAtRestKeys } from '../../core/wiring/at-rest-keys.ts'
-import { inspectPostgres } from '../../server/postgres/inspect-server.ts'
-import { postgres } from '../../server/postgres/postgres-engine.ts'
-import { nameDatabase } from '../../server/postgres/postgres-pool.ts'
+import { inspectSqlite } from '../check/inspect-sqlite.ts'
 import { whoRuns } from '../restore/run-restore.ts'
-import { TOMBSTONE_SEAL } from './tombstone-key.ts'
+import type { ServerStores } from '../server-stores.ts'
+import { sqlite } from '../sqlite-engine.ts'
 
 /** Tombstones whose key no at-rest key decrypts, so that no relay starts on their store. */
 export interface LostTombstones {
@@ -29,17 +27,21 @@ export interface LostTombstones {
  * Removes the tombstones of a store whose key is lost. Throws if they are not lost, or if a relay uses the store. `isConfirmed` false: changes
  * nothing.
  */
-export async function giveUpTombstones(config: StoreSettings, { isConfirmed }: { readonly isConfirmed: boolean }): Promise<LostTombstones> {
+export async function giveUpTombstones(
+  config: StoreSettings,
+  { isConfirmed }: { readonly isConfirmed: boolean },
+  server: ServerStores,
+): Promise<LostTombstones> {
   const { store } = config
   const place = store.engine === 'sqlite' ? behindLinks(store.path) : store.url.reveal()
   if (store.engine === 'sqlite' && inspectSqlite(place).state === 'new') throw new Error(`there is no store at ${place}`)
-  if (store.engine === 'postgres' && (await inspectPostgres(place)).replicas > 0)
+  if (store.engine === 'postgres' && (await server.inspect(place)).replicas > 0)
     throw new Error(
-      `relays use ${nameDatabase(place)}. Stop them first, and wait some seconds if they have just ended. Nothing was changed.`,
+      `relays use ${server.nameOf(place)}. Stop them first, and wait some seconds if they have just ended. Nothing was changed.`,
     )
-  const open = await (store.engine === 'sqlite' ? sqlite : postgres).openWriteStore(place)
+  const open = await (store.engine === 'sqlite' ? sqlite : server.engine).openWriteStore(place)
   try {
-    const atRest = openAtRestKeys(config, store.engine === 'sqlite' ? place : nameDatabase(place))
+    const atRest = openAtRestKeys(config, store.engine === 'sqlite' ? place : server.nameOf(place))
     const { sealedKeys, missed, isAny } = await tombstonesOf(open)
     if (!isAny) throw new Error('nothing was erased in this store, so there are no tombstones to give up')
     const opened = await Promise.all(sealedKeys.map((sealed) => createVault(atRest.keys).open(sealed, TOMBSTONE_SEAL)))

@@ -1,4 +1,6 @@
 import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../core/domain/errors.ts'
+import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
+import type { SealedTombstoneKey } from '../../core/flow/admin/manage-secrets.ts'
 import type { Vault } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
 import { type ErasureWrites, finishErasures, searchRecords } from './erasure-ports.ts'
@@ -25,14 +27,8 @@ export interface TombstoneKeyPorts
   readonly where: () => string
 }
 
-/** The result of encrypting the key again. `upToDate`: the key was already encrypted with the first at-rest key. */
-export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
-
 /** Manages the key from which tombstones get their marks. In the store, this key is always encrypted with an at-rest key. */
 export type TombstoneKeyKeeper = ReturnType<typeof createTombstoneKeyKeeper>
-
-/** The name under which `seal` and `open` treat the key of tombstones. */
-export const TOMBSTONE_SEAL = 'tombstones'
 
 const RETRY_AFTER_MS = 60_000
 
@@ -105,7 +101,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where, clock }
         })
       }
     },
-    async reseal(): Promise<KeyResealed> {
+    async reseal(): ReturnType<SealedTombstoneKey['reseal']> {
       const { sealed } = await write.tombstoneKey()
       if (sealed === null) return 'none'
       if (vault.isCurrent(sealed)) return 'upToDate'

@@ -2,13 +2,13 @@ import { html, link, type Markup, markup, type Part } from '../../console/portal
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { actionButton, asOfLine, crumbs, headline, island, type StateKind, stateMark, table } from '../../console/portal/parts.ts'
 import { namesOfWebhooks, timeInTable, type WebhookName } from '../../console/portal/times.ts'
-import type { Job, RebuildJobTask } from '../../core/domain/admin/job.ts'
+import type { Job } from '../../core/domain/admin/job.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
 import { AppError, type ErrorCode } from '../../core/domain/errors.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
 import type { HistoryChangeKind } from '../rebuild/compare-histories.rules.ts'
-import type { RebuildExample, RebuildReport } from '../rebuild/rebuild.rules.ts'
+import { type RebuildExample, type RebuildJobTask, type RebuildReport, rebuiltBy } from '../rebuild/rebuild.rules.ts'
 
 const SHOWN_MAX = 50
 /** The page shows these errors next to its form. Other errors get an error page. */
@@ -153,9 +153,10 @@ function parcelsIn(text: string): readonly string[] | null {
 }
 
 /** Describes a rebuild job, and the differences that it has found so far. */
-function rebuildOf({ to }: Pick<Visit, 'to'>, task: RebuildJobTask, { rebuilt, state }: Pick<Job, 'rebuilt' | 'state'>): Markup {
+function rebuildOf({ to }: Pick<Visit, 'to'>, task: RebuildJobTask, job: Pick<Job, 'cursor' | 'state'>): Markup {
+  const rebuilt = rebuiltBy(job)
   const which = task.parcels === null ? 'all histories' : counted(task.parcels.length, 'history', 'histories')
-  return html`${task.dryRun ? 'Compare' : 'Rebuild'} ${which}${rebuilt === undefined ? null : html`<br><small>${findings({ to }, rebuilt, state === 'done')}</small>`}`
+  return html`${task.dryRun ? 'Compare' : 'Rebuild'} ${which}${rebuilt === null ? null : html`<br><small>${findings({ to }, rebuilt, job.state === 'done')}</small>`}`
 }
 
 const WORDS: Readonly<Record<HistoryChangeKind, readonly [one: string, many: string]>> = {

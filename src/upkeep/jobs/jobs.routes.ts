@@ -7,7 +7,7 @@ import { count, page, query } from '../../core/http/server/query.ts'
 import { callRoute, listRoute } from '../../core/http/server/route-shapes.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
 import { HISTORY_CHANGES } from '../rebuild/compare-histories.rules.ts'
-import type { RebuildReport } from '../rebuild/rebuild.rules.ts'
+import { type RebuildReport, rebuiltBy } from '../rebuild/rebuild.rules.ts'
 
 const jobMembers = () => ({
   id: numberedId(),
@@ -180,7 +180,8 @@ function presentJob(job: Job, { moves, manageBackups }: Progress): JobAnswer {
       return { ...shared, kind: task.kind, task: {} }
     case 'rebuild': {
       const { dryRun, parcels, total } = task
-      const report = job.rebuilt === undefined ? null : presentReport(job.rebuilt)
+      const rebuilt = rebuiltBy(job)
+      const report = rebuilt === null ? null : presentReport(rebuilt)
       return { ...shared, kind: task.kind, progress: { done, total }, task: { dryRun, parcels }, report }
     }
     case 'reprocess':

@@ -1,13 +1,10 @@
 import {
-  type BackupJobTask,
   type DismissJobTask,
+  type Job,
   type JobTask,
-  type MoveJobTask,
   type ReplayJobTask,
   type ReprocessJobTask,
-  type RetentionJobTask,
   UNENDED_MAX,
-  type UnendedJob,
 } from '../../core/domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../core/domain/delivery/delivery-list.ts'
 import type { ReprocessBatches, ReprocessedHeld, ReprocessIn } from '../../core/flow/admin/inbox/reprocess.tx.ts'
@@ -18,7 +15,10 @@ import { cancelRemoved } from '../../core/store/delivery/deliveries.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { dismissHeld } from '../../core/store/ingest/held-pushes.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
+import type { BackupJobTask } from '../backups/backup.rules.ts'
+import type { MoveJobTask } from '../moving/store-move.rules.ts'
 import { isRebuild, type RebuildStretch } from '../rebuild/rebuild.tx.ts'
+import type { RetentionJobTask } from '../retention/retention.rules.ts'
 import { type PassBatch, type PrunePorts, pruneIn } from '../retention/retention.tx.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
@@ -109,39 +109,39 @@ export function createJobs(
   }
 }
 
-type UnendedOf<Task> = UnendedJob & { readonly task: Task }
+type UnendedOf<Task> = Job & { readonly task: Task }
 
 type JobInBatches = UnendedOf<Exclude<JobTask, MoveJobTask | BackupJobTask>>
 
 interface Worked {
-  readonly after: UnendedJob
+  readonly after: Job
   readonly done: ReprocessedHeld | null
   /** The ids of parcels that retention has deleted. */
   readonly retired: readonly number[]
 }
 
-function isReplay(job: UnendedJob): job is UnendedOf<ReplayJobTask> {
+function isReplay(job: Job): job is UnendedOf<ReplayJobTask> {
   return job.task.kind === 'replay'
 }
 
-function isReprocess(job: UnendedJob): job is UnendedOf<ReprocessJobTask> {
+function isReprocess(job: Job): job is UnendedOf<ReprocessJobTask> {
   return job.task.kind === 'reprocess'
 }
 
-function isDismiss(job: UnendedJob): job is UnendedOf<DismissJobTask> {
+function isDismiss(job: Job): job is UnendedOf<DismissJobTask> {
   return job.task.kind === 'dismiss'
 }
 
-function isRetention(job: UnendedJob): job is UnendedOf<RetentionJobTask> {
+function isRetention(job: Job): job is UnendedOf<RetentionJobTask> {
   return job.task.kind === 'retention'
 }
 
-function isInBatches(job: UnendedJob): job is JobInBatches {
+function isInBatches(job: Job): job is JobInBatches {
   return job.task.kind !== 'move' && job.task.kind !== 'backup'
 }
 
 /** Continues the job's retention pass, or begins one. The job ends with its pass. */
-async function pruneFor(job: UnendedJob, nowMs: number, prune: (ofPassMs: number | null) => Promise<PassBatch>): Promise<Worked> {
+async function pruneFor(job: Job, nowMs: number, prune: (ofPassMs: number | null) => Promise<PassBatch>): Promise<Worked> {
   const ofPassMs = job.cursor !== null && 'passStartedAtMs' in job.cursor ? job.cursor.passStartedAtMs : null
   const { removedByPass, retired, pass, isClockDoubted } = await prune(ofPassMs)
   const saved = { ...job, done: Math.max(job.done, removedByPass) }
@@ -179,7 +179,7 @@ async function workOn(
   tx: WriteTx,
   job: UnendedOf<ReplayJobTask>,
   { limit, nowMs }: { readonly limit: number; readonly nowMs: number },
-): Promise<UnendedJob> {
+): Promise<Job> {
   const after = job.cursor !== null && 'at' in job.cursor ? job.cursor : null
   const batch = await replayBatch(tx, { ...job.task, after, limit, nowMs })
   if (batch === null)

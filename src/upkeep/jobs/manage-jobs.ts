@@ -2,6 +2,7 @@ import type { Job } from '../../core/domain/admin/job.ts'
 import type { Actor } from '../../core/domain/admin/operator-action.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import { rebuiltBy } from '../rebuild/rebuild.rules.ts'
 
 /** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw text from the path. Throws `not_found` for an unknown id. */
 export type ManageJobs = ReturnType<typeof createManageJobs>
@@ -11,13 +12,14 @@ type Parts = Pick<Relay, 'clock'> & Reads<'listJobs' | 'findJob' | 'nameParcels'
 export function createManageJobs({ write, reads, clock }: Parts) {
   /** Adds identifiers to the parcels that rebuilds give as examples. Jobs store only ids of parcels, because a parcel may be erased. */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
-    const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])
+    const parcelIds = jobs.flatMap((job) => rebuiltBy(job)?.examples.map(({ parcelId }) => parcelId) ?? [])
     if (parcelIds.length === 0) return jobs
     const names = await reads.nameParcels([...new Set(parcelIds)])
     return jobs.map((job) => {
-      if (job.rebuilt === undefined) return job
-      const examples = job.rebuilt.examples.map((example) => ({ ...example, identifier: names.get(example.parcelId) ?? null }))
-      return { ...job, rebuilt: { ...job.rebuilt, examples } }
+      const { cursor } = job
+      if (cursor === null || !('rebuiltTo' in cursor)) return job
+      const examples = cursor.report.examples.map((example) => ({ ...example, identifier: names.get(example.parcelId) ?? null }))
+      return { ...job, cursor: { ...cursor, report: { ...cursor.report, examples } } }
     })
   }
   return {

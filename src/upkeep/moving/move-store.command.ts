@@ -2,8 +2,9 @@ import { Command, Option } from 'commander'
 import { addRelayOptions, type ClientOptions, openRelay } from '../../console/cli/asking/ask-relay.ts'
 import { readStoreSettings } from '../../console/cli/asking/config-file.ts'
 import { fail, failUsage } from '../../console/cli/exit-codes.ts'
-import { asOwnerOfStore } from '../../server/replicas/hand-over.command.ts'
+import { asOwnerOfStore } from '../../console/cli/hand-over.ts'
 import { runJob, type StepNames } from '../jobs/follow-job.ts'
+import type { LoadServerStores } from '../server-stores.ts'
 
 interface MoveOptions extends ClientOptions {
   readonly to?: string
@@ -20,7 +21,7 @@ const STEPS: StepNames = {
 }
 
 /** `move-store`: moves the store of a running relay to another file or database. */
-export function moveStoreCommand(): Command {
+export function moveStoreCommand(loadServer: LoadServerStores): Command {
   const command = new Command('move-store')
     .description('move the store of a running relay to another file or database, while it goes on receiving and serving')
     .addOption(
@@ -33,17 +34,18 @@ export function moveStoreCommand(): Command {
     .action(async (options: MoveOptions) => {
       if ((options.to === undefined) === (options.undo !== true)) {
         failUsage('move-store: name the new store with --to, or use --undo')
-      } else if (options.to === undefined) await undo(options)
+      } else if (options.to === undefined) await undo(options, loadServer)
       else await moveTo(options.to, options)
     })
   return addRelayOptions(command)
 }
 
-async function undo({ config }: MoveOptions): Promise<void> {
+async function undo({ config }: MoveOptions, loadServer: LoadServerStores): Promise<void> {
   const settings = await readStoreSettings(config)
   if (settings === null) return
   const { undoMove } = await import('./store-in-use.ts')
-  const undone = await asOwnerOfStore(settings, () => undoMove(settings))
+  const server = await loadServer()
+  const undone = await asOwnerOfStore(settings, () => undoMove(settings, server))
   if (undone.kind === 'not_moved') return fail(`the store that ${config} names was not moved`)
   const { store } = undone
   if (undone.kind === 'in_use')

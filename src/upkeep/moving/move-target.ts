@@ -3,6 +3,7 @@ import { followLinks, openingFailure, refuseIrregularFiles } from '../../core/st
 import { StoreInUse } from '../../core/store/sqlite/lock.ts'
 import { openOwn } from '../../core/store/sqlite/sqlite.ts'
 import { isThere } from '../../regular-file.ts'
+import { SQLITE_HOOKS } from '../sqlite-engine.ts'
 import { dropMark, noteLeftStore, readMark, writeMark } from './sqlite-move-mark.ts'
 import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from './store-move.rules.ts'
 import {
@@ -31,7 +32,7 @@ export async function openSqliteMoveTarget(address: string, side: MoveSide): Pro
   const path = followLinks(address)
   // Check before anything is written.
   lookInto(path, (db) => refuseOther(db, path))
-  const { db, lock } = await openOwn(address).catch((error: unknown) => {
+  const { db, lock } = await openOwn(address, SQLITE_HOOKS).catch((error: unknown) => {
     if (error instanceof StoreInUse && lookInto(path, readMark)?.state === 'receiving') refuseShared(path, error)
     throw error
   })

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { addressOf, movesOf, readAddress, type StoreAddress } from '../../assembly/storage/store-address.ts'
 import type { Config } from '../../core/config/config.ts'
 import { storeAddressProblem } from '../../core/config/values.ts'
 import { hasUnended, UNENDED_MAX } from '../../core/domain/admin/job.ts'
@@ -10,9 +9,11 @@ import { AppError } from '../../core/domain/errors.ts'
 import type { Log } from '../../core/flow/ports.ts'
 import type { Reads, Writes } from '../../core/flow/relay.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
-import { hostOnThread } from '../../core/runtime/threads/thread.ts'
+import type { Hosted } from '../../core/runtime/threads/thread.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
+import type { ServerStores } from '../server-stores.ts'
 import { createManageMoves, type ManageMovesPorts, type Mover } from './manage-moves.ts'
+import { addressOf, movesOf, readAddress, type StoreAddress } from './store-address.ts'
 import { encodeMoveAddress, tryStoreFile, untilReachable } from './store-in-use.ts'
 
 const LOOK_EVERY_MS = 100
@@ -26,7 +27,13 @@ function readTarget(text: string): StoreAddress {
   throw new AppError('not_movable', `The new store ${problem}.`)
 }
 
-export function openMoves(config: Config, parts: Parts & Pick<Relay, 'atRest'>, handOver: ManageMovesPorts['handOver']) {
+interface MovesPorts extends Pick<ManageMovesPorts, 'handOver'> {
+  readonly server: ServerStores
+  /** Starts the thread that copies a store. */
+  readonly startMover: (data: MoverData) => Promise<Pick<Hosted<MoverVerbs>, 'verbs' | 'end'>>
+}
+
+export function openMoves(config: Config, parts: Parts & Pick<Relay, 'atRest'>, { handOver, server, startMover }: MovesPorts) {
   const { write, replicas, disk, settings, log, closing } = parts
   async function openMover(text: string, signal: AbortSignal): Promise<Mover> {
     const to = readTarget(text)
@@ -35,14 +42,15 @@ export function openMoves(config: Config, parts: Parts & Pick<Relay, 'atRest'>, 
     })
     const known = { from: addressOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
     const check = () => refuseMove({ ...parts, keyFile: parts.atRest.keyFile }, { toDatabase: to.engine === 'postgres' })
-    return await hostMover({ ...known, address: (await encodeMoveAddress(settings(), to)) ?? '' }, { check, signal })
+    const data = { ...known, address: (await encodeMoveAddress(settings(), to)) ?? '' }
+    return { ...(await hostMover(data, await startMover(data), { check, signal })), to: movesOf(to, server).nameOf(to.address) }
   }
 
   const manage = createManageMoves({
     write,
     openMover,
     handOver,
-    untilMoved: () => untilMoved(addressOf(config), log),
+    untilMoved: () => untilMoved(addressOf(config), log, server),
     trouble: disk.trouble,
     clock: systemClock,
     pause,
@@ -62,21 +70,21 @@ export function openMoves(config: Config, parts: Parts & Pick<Relay, 'atRest'>, 
 const AWAY_MS_MAX = 10_000
 
 /** Resolves when a move by another replica has ended. Rejects if the server cannot be reached for `AWAY_MS_MAX`. */
-async function untilMoved(from: StoreAddress, log: Log): Promise<void> {
+async function untilMoved(from: StoreAddress, log: Log, server: ServerStores): Promise<void> {
   for (;;) {
     const startedMs = systemClock.monotonic()
     const goesOn = () => systemClock.monotonic() - startedMs < AWAY_MS_MAX
-    const isOver = await untilReachable(() => lookForEnd(from), { goesOn, log })
+    const isOver = await untilReachable(() => lookForEnd(from, server), { goesOn, log, server })
     if (isOver) return
     await pause(LOOK_EVERY_MS)
   }
 }
 
-async function lookForEnd(from: StoreAddress): Promise<boolean> {
-  const mark = await movesOf(from).readMark(from.address)
+async function lookForEnd(from: StoreAddress, server: ServerStores): Promise<boolean> {
+  const mark = await movesOf(from, server).readMark(from.address)
   if (mark?.state !== 'pausing') return true
   // If the replica that moves the store is gone, this ends its move, and the store stays in use.
-  await movesOf(from).clear(from.address, systemClock.now())
+  await movesOf(from, server).clear(from.address, systemClock.now())
   return false
 }
 
@@ -137,8 +145,6 @@ export interface MoverVerbs extends Omit<Mover, 'to'> {
 }
 
 const RETRY_AFTER_MS = 5000
-/** The thread's young heap has room for a batch of rows, which may take some megabytes. */
-const YOUNG_MB = 32
 
 interface MoverPorts {
   /** Throws if the store may not be moved. */
@@ -148,13 +154,14 @@ interface MoverPorts {
 }
 
 /**
- * Hosts a move on a separate thread. Throws `not_movable` if the new store cannot be used, and `storage_unavailable` if the old store cannot be
+ * Opens both stores of a move on its thread. Throws `not_movable` if the new store cannot be used, and `storage_unavailable` if the old store cannot be
  * moved now. Opens the old store first, so that the new store stays untouched if the old one cannot be moved.
  */
-async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promise<Mover> {
-  // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.
-  const file = new URL(`./mover-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, end } = await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: YOUNG_MB })
+async function hostMover(
+  data: MoverData,
+  { verbs, end }: Awaited<ReturnType<MovesPorts['startMover']>>,
+  { check, signal }: MoverPorts,
+): Promise<Omit<Mover, 'to'>> {
   let closed: Promise<void> | null = null
   const closeAll = async () => {
     try {
@@ -187,7 +194,7 @@ async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promis
     await close()
     throw error
   }
-  return { ...verbs, to: movesOf(data.to).nameOf(data.to.address), close }
+  return { ...verbs, close }
 }
 
 async function unlessAborted<T>(opening: Promise<T>, signal: AbortSignal): Promise<T> {

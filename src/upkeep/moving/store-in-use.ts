@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { addressOf, movesOf, readAddress, type StoreAddress, settingOf, writeAddress } from '../../assembly/storage/store-address.ts'
 import type { Config, StoreSettings } from '../../core/config/config.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { createFailureLog } from '../../core/flow/log-digest.ts'
@@ -9,7 +8,8 @@ import { OPENING_MS, tryOpening } from '../../core/runtime/opening/try-opening.t
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { behindLinks } from '../../core/store/sqlite/lock.ts'
 import { STORE_SUFFIXES } from '../../core/store/sqlite/whole-file.ts'
-import { isServerAway } from '../../server/postgres/postgres-failure.ts'
+import type { ServerStores } from '../server-stores.ts'
+import { addressOf, movesOf, readAddress, type StoreAddress, settingOf, writeAddress } from './store-address.ts'
 import type { MoveMark, StoreHold } from './store-moves.rows.ts'
 
 /** The most moves to follow from the store in the config to the one in use. */
@@ -19,19 +19,19 @@ const MOVES_MAX = 100
  * Returns the config with the store that is in use. If the store in the config was moved, the result names the new store. So an operator need
  * not change the config before a restart. Rejects if the new store cannot be found or opened.
  */
-export async function findStoreInUse(config: Config, log: Pick<Log, 'warn'>): Promise<Config> {
+export async function findStoreInUse(config: Config, log: Pick<Log, 'warn'>, server: ServerStores): Promise<Config> {
   let inUse = config
   for (let moves = 0; moves < MOVES_MAX; moves++) {
     const from = addressOf(inUse)
-    const mark = await movesOf(from).readMark(from.address)
+    const mark = await movesOf(from, server).readMark(from.address)
     if (mark?.state !== 'moved') return inUse
     const to = await decodeMoveAddress(config, mark.address)
-    const store = movesOf(from).nameOf(from.address)
+    const store = movesOf(from, server).nameOf(from.address)
     if (to === null)
       throw new Error(`store: ${store} was moved to ${mark.peer}. No key in secrets.atRestKeys opens its address: name it in \`store\`.`)
     await tryStoreFile(to)
     // If the move was killed right after its switch, it has not released the new store.
-    await movesOf(to).release(to.address, mark.moveId)
+    await movesOf(to, server).release(to.address, mark.moveId)
     log.warn(
       { store, movedTo: mark.peer, movedAt: new Date(mark.atMs).toISOString() },
       'the store was moved, and the relay uses the new one: name it in `store`. Until then the relay looks it up at every start',
@@ -80,19 +80,20 @@ const REST_MS = 250
 interface UntilReachable {
   readonly goesOn: () => boolean
   readonly log: Pick<Log, 'error' | 'warn' | 'info' | 'debug'>
+  readonly server: Pick<ServerStores, 'isAway'>
 }
 
 /**
  * Repeats work that needs the database while its server cannot be reached. A restart of the server during a move must not end the relay.
  * Rejects with any other failure.
  */
-export async function untilReachable<T>(work: () => Promise<T>, { goesOn, log }: UntilReachable): Promise<T> {
+export async function untilReachable<T>(work: () => Promise<T>, { goesOn, log, server }: UntilReachable): Promise<T> {
   const failures = createFailureLog({ log, clock: systemClock })
   for (;;) {
     try {
       return await work()
     } catch (error) {
-      if (!isServerAway(error) || !goesOn()) throw error
+      if (!server.isAway(error) || !goesOn()) throw error
       failures.add('error', { err: error }, 'the database cannot be reached while its store is moved; the relay tries again')
       await pause(REST_MS)
     }
@@ -114,16 +115,16 @@ type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { r
  * the pushes that were acknowledged there would be lost. If the new store is gone or out of reach, undoes the move all the same, because then
  * the old store is needed.
  */
-export async function undoMove(config: StoreSettings): Promise<UndoneMove> {
+export async function undoMove(config: StoreSettings, server: ServerStores): Promise<UndoneMove> {
   const { engine, address } = addressOf(config)
-  const mark = await movesOf({ engine }).readMark(address)
+  const mark = await movesOf({ engine }, server).readMark(address)
   if (mark?.state !== 'moved') return { kind: 'not_moved' }
-  const successor = await holdSuccessor(config, mark)
+  const successor = await holdSuccessor(config, mark, server)
   const store = successor.name
   try {
     const usedBy = successor.hold?.usedBy ?? null
     if (usedBy !== null) return { kind: 'in_use', store, usedBy }
-    const undone = await movesOf({ engine }).undo(address, Date.now())
+    const undone = await movesOf({ engine }, server).undo(address, Date.now())
     if (undone === null) return { kind: 'not_moved' }
     return { kind: 'undone', atMs: undone.atMs, store, unverified: successor.hold === null ? successor.unverified : null }
   } finally {
@@ -132,15 +133,15 @@ export async function undoMove(config: StoreSettings): Promise<UndoneMove> {
 }
 
 /** Finds the store at the end of a chain of moves. If the store is a file, locks it, so that no relay starts on it. */
-async function holdSuccessor(config: StoreSettings, moved: MoveMark): Promise<Successor> {
+async function holdSuccessor(config: StoreSettings, moved: MoveMark, server: ServerStores): Promise<Successor> {
   let name = moved.peer
   try {
     let mark = moved
     for (let moves = 0; moves < MOVES_MAX; moves++) {
       const to = await decodeMoveAddress(config, mark.address)
       if (to === null) return { name, hold: null, unverified: 'no key in secrets.atRestKeys opens its address' }
-      const next = await movesOf(to).readMark(to.address)
-      if (next?.state !== 'moved') return { name, hold: await movesOf(to).holdUnused(to.address) }
+      const next = await movesOf(to, server).readMark(to.address)
+      if (next?.state !== 'moved') return { name, hold: await movesOf(to, server).holdUnused(to.address) }
       mark = next
       name = next.peer
     }

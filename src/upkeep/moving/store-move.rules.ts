@@ -2,6 +2,18 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { CarrierMemory } from '../../core/domain/polling/call-budget.ts'
 
+declare module '../../core/domain/admin/job.ts' {
+  interface JobTasks {
+    readonly move: MoveJobTask
+  }
+}
+
+/** Moves the store; `to` is the new store's address, without a password. */
+export interface MoveJobTask {
+  readonly kind: 'move'
+  readonly to: string
+}
+
 /** A value of a stored row. Numbers are whole numbers. */
 export type Cell = string | number | Uint8Array | null
 

@@ -1,7 +1,32 @@
 import { z } from 'zod'
+import type { Job } from '../../core/domain/admin/job.ts'
 import { digest } from '../../core/domain/text.ts'
 import type { HistoryChange, HistoryChangeKind } from './compare-histories.rules.ts'
 import type { RebuiltParcel } from './rebuild-parcel.rules.ts'
+
+declare module '../../core/domain/admin/job.ts' {
+  interface JobTasks {
+    readonly rebuild: RebuildJobTask
+  }
+  interface JobCursors {
+    readonly rebuild: RebuildProgress
+  }
+}
+
+/** Derives the stored data of parcels again, and corrects what differs. `dryRun`: only compares. */
+export interface RebuildJobTask {
+  readonly kind: 'rebuild'
+  readonly dryRun: boolean
+  /** The ids of the parcels, ascending; null: all. */
+  readonly parcels: readonly number[] | null
+  /** How many parcels there were at the time of the order. */
+  readonly total: number
+}
+
+/** Returns the results of a rebuild so far; null: the job is of another kind, or has not begun. */
+export function rebuiltBy({ cursor }: Pick<Job, 'cursor'>): RebuildReport | null {
+  return cursor !== null && 'rebuiltTo' in cursor ? cursor.report : null
+}
 
 const NAMED_MAX = 100
 

@@ -1,4 +1,4 @@
-import type { RebuildJobTask, UnendedJob } from '../../core/domain/admin/job.ts'
+import type { Job } from '../../core/domain/admin/job.ts'
 import { type ChangeSet, emptyWriteSet } from '../../core/domain/history/change-set.ts'
 import type { IdentifierState } from '../../core/domain/history/parcel-state.ts'
 import type { RecordRules } from '../../core/domain/history/recording.ts'
@@ -12,6 +12,7 @@ import type { Session } from '../../core/store/engine.ts'
 import { lookUpIdentifiers, pollableFrom } from '../../core/store/history/parcels.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import { addPushes, type Evidence, noEvidence } from './evidence.rules.ts'
+import type { RebuildJobTask } from './rebuild.rules.ts'
 import { addLeft, addRebuilt, REBUILD_START, type RebuildProgress } from './rebuild.rules.ts'
 import { type ParcelCorrection, type RebuiltParcel, rebuildParcel, type StoredParcel } from './rebuild-parcel.rules.ts'
 import {
@@ -35,7 +36,7 @@ export interface RebuildPorts extends Part<'log', 'error'> {
 }
 
 type RebuildRules = Pick<RecordRules, 'cadence'>
-type RebuildJob = UnendedJob & { readonly task: RebuildJobTask }
+type RebuildJob = Job & { readonly task: RebuildJobTask }
 
 /** The result of one step of a rebuild; `news` null: the oldest job is not a rebuild. */
 export interface RebuildStretch {
@@ -128,7 +129,7 @@ export function createRebuild(
   }
 }
 
-export function isRebuild(job: UnendedJob): job is RebuildJob {
+export function isRebuild(job: Job): job is RebuildJob {
   return job.task.kind === 'rebuild'
 }
 
@@ -145,7 +146,7 @@ async function begun(tx: WriteTx, from: Remembered): Promise<Remembered> {
   return progress.until === undefined ? { ...from, progress: { ...progress, until: await newestParcelId(tx) } } : from
 }
 
-function jobAfter(job: RebuildJob, { progress, isDone }: Step, nowMs: number): UnendedJob {
+function jobAfter(job: RebuildJob, { progress, isDone }: Step, nowMs: number): Job {
   const saved = { ...job, done: progress.report.parcels, cursor: progress }
   return isDone ? { ...saved, state: 'done', endedAtMs: nowMs } : { ...saved, state: 'running' }
 }

@@ -4,10 +4,10 @@ import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts
 import { timeInTable } from '../../console/portal/times.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
-import { type KeptRefusal, REFUSALS_KEPT } from '../../core/domain/ingest/refused-pushes.ts'
 import { receivedText } from '../../core/domain/text.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
 import { describeCause } from './mismatch-causes.rules.ts'
+import { type KeptRefusal, REFUSALS_KEPT } from './refusals.rules.ts'
 
 interface RefusalsListing {
   readonly refusals: readonly KeptRefusal[]
@@ -18,7 +18,7 @@ interface RefusalsListing {
 const LIST_MAX = 100
 
 /** Makes the page that lists pushes whose signature did not match, newest first, each with the causes that the relay found. */
-export function refusalPages({ manageInbox }: Pick<UseCases, 'manageInbox'>): readonly PageRoute[] {
+export function refusalPages({ refusals }: Pick<UseCases, 'refusals'>): readonly PageRoute[] {
   return [
     {
       method: 'get',
@@ -27,7 +27,7 @@ export function refusalPages({ manageInbox }: Pick<UseCases, 'manageInbox'>): re
       async answer(visit) {
         const cursor = visit.query('cursor')
         if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
-        const found = await manageInbox.refusals({ cursor: cursor === '' ? null : Number(cursor), limit: LIST_MAX })
+        const found = await refusals({ cursor: cursor === '' ? null : Number(cursor), limit: LIST_MAX })
         return { page: refusalsPage(visit, { ...found, isFirst: cursor === '' }) }
       },
     },

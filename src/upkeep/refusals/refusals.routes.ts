@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { type KeptRefusal, REFUSALS_KEPT } from '../../core/domain/ingest/refused-pushes.ts'
 import { type AnswerOf, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { presentInstant } from '../../core/http/server/present.ts'
 import { count, page, query } from '../../core/http/server/query.ts'
 import { listRoute } from '../../core/http/server/route-shapes.ts'
 import { describeCause, MISMATCH_CODES } from './mismatch-causes.rules.ts'
+import { type KeptRefusal, REFUSALS_KEPT } from './refusals.rules.ts'
 
 const refusalSchema = named('Refusal', () =>
   z.strictObject({
@@ -38,7 +38,7 @@ export const REFUSALS_ROUTES = [
     query: query({ ...page, cursor: count.nullable().default(null) }),
     items: ['refusals', refusalSchema],
     example: 'limit=10',
-    read: ({ manageInbox }, asked) => manageInbox.refusals(asked),
+    read: ({ refusals }, asked) => refusals(asked),
     present,
   }),
 ]

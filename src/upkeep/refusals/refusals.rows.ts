@@ -1,16 +1,11 @@
 import type { Selectable } from 'kysely'
-import {
-  type KeptRefusal,
-  REFUSALS_KEPT,
-  type Refusal,
-  readRefusedCause,
-  type StoredRefused,
-} from '../../core/domain/ingest/refused-pushes.ts'
+import type { Refusal } from '../../core/domain/ingest/refused-pushes.ts'
 import { parseStored } from '../../core/domain/json-body.ts'
 import type { Session } from '../../core/store/engine.ts'
 import type { Tables } from '../../core/store/schema.ts'
 import { statement } from '../../core/store/statement.ts'
 import { type MismatchCause, readCause } from './mismatch-causes.rules.ts'
+import { type KeptRefusal, REFUSALS_KEPT } from './refusals.rules.ts'
 
 const insert = statement<{
   atMs: number
@@ -97,56 +92,4 @@ function decodeHeaders(json: string): Readonly<Record<string, string>> {
   const headers = parseStored(json)
   const members = typeof headers === 'object' && headers !== null ? Object.entries(headers) : []
   return Object.fromEntries(members.map(([name, value]) => [name, String(value)]))
-}
-
-// The order is always the same, so that two processes that delete the same spells do not deadlock.
-const all = statement()((db) => db.selectFrom('refused_pushes').selectAll().orderBy('process').orderBy('cause').orderBy('from_ms'))
-const upsert = statement<{
-  process: string
-  cause: string
-  fromMs: number
-  untilMs: number
-  count: number
-  pushes: number | null
-  again: number | null
-}>()((db, p) =>
-  db
-    .insertInto('refused_pushes')
-    .values({
-      process: p.process,
-      cause: p.cause,
-      from_ms: p.fromMs,
-      until_ms: p.untilMs,
-      count: p.count,
-      pushes: p.pushes,
-      again: p.again,
-    })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['process', 'cause', 'from_ms'])
-        .doUpdateSet({ until_ms: p.untilMs, count: p.count, pushes: p.pushes, again: p.again }),
-    ),
-)
-const remove = statement<{ process: string; cause: string; fromMs: number }>()((db, p) =>
-  db.deleteFrom('refused_pushes').where('process', '=', p.process).where('cause', '=', p.cause).where('from_ms', '=', p.fromMs),
-)
-
-/** Lists the stored spells of refused pushes of all processes. There are about a thousand at most (`staleRefused`). */
-export async function listRefused(session: Session): Promise<readonly StoredRefused[]> {
-  const rows = await session.all(all, {})
-  return rows.flatMap(({ process, cause: stored, from_ms: fromMs, until_ms: untilMs, count, pushes, again }) => {
-    const cause = readRefusedCause(stored)
-    const comeback = pushes === null || again === null ? {} : { comeback: { pushes, again } }
-    return cause === null ? [] : [{ process, cause, fromMs, untilMs, count, ...comeback }]
-  })
-}
-
-/** Saves a spell, and replaces its earlier state if one is stored. */
-export function saveRefused(session: Session, { process, cause, fromMs, untilMs, count, comeback }: StoredRefused): void {
-  const { pushes = null, again = null } = comeback ?? {}
-  session.enqueueWrite(upsert, { process, cause, fromMs, untilMs, count, pushes, again })
-}
-
-export function removeRefused(session: Session, { process, cause, fromMs }: StoredRefused): void {
-  session.enqueueWrite(remove, { process, cause, fromMs })
 }

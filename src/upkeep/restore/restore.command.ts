@@ -1,9 +1,10 @@
 import { Command } from 'commander'
 import { readStoreSettings } from '../../console/cli/asking/config-file.ts'
 import { EXIT, fail } from '../../console/cli/exit-codes.ts'
+import { asOwnerOfStore } from '../../console/cli/hand-over.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
-import { asOwnerOfStore } from '../../server/replicas/hand-over.command.ts'
+import type { LoadServerStores } from '../server-stores.ts'
 import type { markStore, restoreStore } from './run-restore.ts'
 
 interface RestoreOptions {
@@ -19,7 +20,7 @@ interface RestoreOptions {
 }
 
 /** `restore`: replaces the store of a stopped relay with a backup. */
-export function restoreCommand(): Command {
+export function restoreCommand(loadServer: LoadServerStores): Command {
   return new Command('restore')
     .description('restore a backup as the store, with the relay stopped; the store that was there is kept under another name')
     .argument('[file]', 'the backup: NAME.db, with NAME.key beside it if the relay made that')
@@ -41,10 +42,10 @@ export function restoreCommand(): Command {
     .option('--forget-erasures', 'restore although nobody knows what was erased since the backup')
     .option('--without-keys', 'restore although the at-rest key of the backup is lost: its endpoints then need new keys')
     .option('--json', 'print JSON')
-    .action(restore)
+    .action((file: string | undefined, options: RestoreOptions) => restore(file, options, loadServer))
 }
 
-async function restore(file: string | undefined, options: RestoreOptions): Promise<void> {
+async function restore(file: string | undefined, options: RestoreOptions, loadServer: LoadServerStores): Promise<void> {
   const last = options.last === undefined ? null : Number(options.last)
   const mistake = mistakeIn(file, options)
   if (mistake !== null) {
@@ -57,8 +58,10 @@ async function restore(file: string | undefined, options: RestoreOptions): Promi
   const { markStore, restoreStore } = await import('./run-restore.ts')
   const step = (text: string) => void process.stderr.write(`${text}\n`)
   try {
-    if (file === undefined) reportMark(await markStore(config, { last: last ?? 0, tombstones: options.tombstones ?? null }), options)
-    else report(await asOwnerOfStore(config, () => restoreStore(config, orderOf(file, last, options), step)), options)
+    if (file === undefined) {
+      const server = await loadServer()
+      reportMark(await markStore(config, { last: last ?? 0, tombstones: options.tombstones ?? null }, server), options)
+    } else report(await asOwnerOfStore(config, () => restoreStore(config, orderOf(file, last, options), step)), options)
   } catch (error) {
     fail(describeFailure(error))
   }

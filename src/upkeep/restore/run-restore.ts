@@ -2,11 +2,11 @@ import { userInfo } from 'node:os'
 import type { StoreSettings } from '../../core/config/config.ts'
 import type { OperatorAction } from '../../core/domain/admin/operator-action.ts'
 import type { RestoreRecord } from '../../core/domain/admin/restore.ts'
+import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
 import { createVault, nameKey } from '../../core/ops/vault.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { readGivenTombstones } from '../../core/store/sqlite/tombstone-file.ts'
-import { markRestored } from '../../server/postgres/backups/mark-restored.ts'
-import { TOMBSTONE_SEAL } from '../erasure/tombstone-key.ts'
+import type { ServerStores } from '../server-stores.ts'
 import type { SealedEndpoint } from './inspect-stores.ts'
 import { type ProvedKeys, type Restored, type RestoreOrder, type RestorePorts, restoreBackup } from './restore-backup.ts'
 
@@ -41,6 +41,7 @@ export async function restoreStore(
 export async function markStore(
   { store, secrets }: StoreSettings,
   { last, tombstones }: { readonly last: number; readonly tombstones: string | null },
+  { markRestored }: Pick<ServerStores, 'markRestored'>,
 ): Promise<RestoreRecord> {
   if (store.engine === 'sqlite') throw new Error('--mark is for a store on PostgreSQL: name the file of the backup instead')
   const given = tombstones === null ? null : readGivenTombstones(tombstones)

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { CERTIFICATE_SUBJECTS } from '../../console/problems/trouble.ts'
 import { listedIn } from '../../core/domain/history/pull-response.ts'
 import { pruneActions } from '../../core/store/admin/operator-actions.ts'
 import { pruneOperatorEvents } from '../../core/store/admin/operator-events.ts'
@@ -145,7 +146,8 @@ async function removeDeliveries(session: Session, deliveryIds: readonly number[]
 
 /** Deletes up to `limit` operator events and actions, and old troubles. Returns how many events and actions. */
 export async function pruneOperations(session: Session, beforeMs: number, limit: number): Promise<number> {
-  await pruneTroubles(session, beforeMs)
+  // These certificates have expired by now.
+  await pruneTroubles(session, CERTIFICATE_SUBJECTS, beforeMs)
   const events = await pruneOperatorEvents(session, beforeMs, limit)
   return events === limit ? limit : events + (await pruneActions(session, beforeMs, limit - events))
 }

@@ -3,6 +3,20 @@ import type { TimeCursor } from '../../core/domain/delivery/operator-event.ts'
 import { countsFromMs, type ParcelState } from '../../core/domain/history/parcel-state.ts'
 import type { InboxState } from '../../core/domain/ingest/inbox.ts'
 
+declare module '../../core/domain/admin/job.ts' {
+  interface JobTasks {
+    readonly retention: RetentionJobTask
+  }
+  interface JobCursors {
+    /** The pass that the job continues. */
+    readonly retention: { readonly passStartedAtMs: number }
+  }
+}
+
+export interface RetentionJobTask {
+  readonly kind: 'retention'
+}
+
 /** How long each kind of data is kept, in milliseconds. */
 export interface Retention {
   /** The bytes of pushes and of polled answers. */

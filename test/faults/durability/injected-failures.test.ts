@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openSqliteWriter } from '../../../src/core/store/sqlite/sqlite.ts'
+import { SQLITE_HOOKS } from '../../../src/upkeep/sqlite-engine.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
 import { push } from '../../support/relay/relay.ts'
@@ -82,7 +83,7 @@ async function trial(parent: string, { calls, error, pushes }: Fault, when: numb
     expect(failure.code, label).toBe(1)
     expect(failure.message, label).toContain(`store: `)
     expect(failure.message, label).toContain(path)
-    await (await openSqliteWriter(path)).close()
+    await (await openSqliteWriter(path, SQLITE_HOOKS)).close()
     return 'refused to start'
   }
   const bodies = distinctPushes(pushes(when), `trial-${when}-`)
@@ -100,7 +101,7 @@ async function trial(parent: string, { calls, error, pushes }: Fault, when: numb
   const { bodies: kept, damage } = readStore(path)
   const lost = bodies.filter((body, at) => statuses[at] === 200 && !kept.has(body.toString()))
   expect({ damage, lost: lost.length }, label).toEqual({ damage: null, lost: 0 })
-  await (await openSqliteWriter(path)).close()
+  await (await openSqliteWriter(path, SQLITE_HOOKS)).close()
   return clean ? 'not noticed' : 'answered 503'
 }
 

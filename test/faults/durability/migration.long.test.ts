@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect } from 'vitest'
 import { openSqliteWriter } from '../../../src/core/store/sqlite/sqlite.ts'
+import { SQLITE_HOOKS } from '../../../src/upkeep/sqlite-engine.ts'
 import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
@@ -35,7 +36,7 @@ test('S14: a store that a newer relay has migrated is refused with the reason, a
   db.prepare("INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-later', '2030-01-01T00:00:00Z')").run()
   db.exec('CREATE TABLE later (id INTEGER)')
   db.close()
-  await expect(openSqliteWriter(path)).rejects.toThrow(new RegExp(`${path}.*it was made by a newer one`))
+  await expect(openSqliteWriter(path, SQLITE_HOOKS)).rejects.toThrow(new RegExp(`${path}.*it was made by a newer one`))
   expect(tables(path)).toEqual([...before, 'CREATE TABLE later (id INTEGER)'].toSorted())
 })
 
@@ -45,7 +46,7 @@ test('a store from before the first release is left unchanged and refused, with 
   const db = new Database(path)
   db.prepare("UPDATE kysely_migration SET name = '0001-initial'").run()
   db.close()
-  await expect(openSqliteWriter(path)).rejects.toThrow(
+  await expect(openSqliteWriter(path, SQLITE_HOOKS)).rejects.toThrow(
     new RegExp(`${path}.*made by a version from before the first release.*Start on a new store`),
   )
   expect(tables(path)).toEqual(before)
@@ -75,7 +76,7 @@ async function trial(parent: string, calls: string, when: number, whole: readonl
 }
 
 async function schemaOf(path: string): Promise<readonly string[]> {
-  await (await openSqliteWriter(path)).close()
+  await (await openSqliteWriter(path, SQLITE_HOOKS)).close()
   return tables(path)
 }
 

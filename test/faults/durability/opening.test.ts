@@ -2,6 +2,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, t
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openSqliteWriter } from '../../../src/core/store/sqlite/sqlite.ts'
+import { SQLITE_HOOKS } from '../../../src/upkeep/sqlite-engine.ts'
 import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
 import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
@@ -11,13 +12,13 @@ import { spawnTraced } from '../../support/store/strace.ts'
 
 async function filledStore(): Promise<string> {
   const path = join(temporaryFolder(), 'relay.db')
-  await (await openSqliteWriter(path)).close()
+  await (await openSqliteWriter(path, SQLITE_HOOKS)).close()
   return path
 }
 
 const refusal = async (path: string): Promise<string> => {
   try {
-    await (await openSqliteWriter(path)).close()
+    await (await openSqliteWriter(path, SQLITE_HOOKS)).close()
     return 'opened'
   } catch (error) {
     return error instanceof Error ? error.message : String(error)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { takePoolerParameter } from '../../../src/server/postgres/postgres-pool.ts'
+import { sqlite } from '../../../src/upkeep/sqlite-engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { signBody } from '../../../src/core/domain/ingest/signature.ts'
-import { createRefusalSamples } from '../../../src/upkeep/refusals/refused-pushes.ts'
+import { createRefusalSamples } from '../../../src/upkeep/refusals/refusal-samples.ts'
 import { KEY, push, startPublic, systemClock } from '../../core/http/harness.ts'
 import { expectBesideControl } from '../../support/runner/beside-control.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'

@@ -18,9 +18,9 @@ const portal: InternalOptions['portal'] = {
 
 /** The parts behind an internal listener, which fail if they are called. A test replaces the parts that it uses. */
 export const nothingServed = {
+  refusals: notAsked,
   manageInbox: {
     refusedSenders: notAsked,
-    refusals: notAsked,
     list: notAsked,
     find: notAsked,
     reprocess: notAsked,

@@ -1,3 +1,4 @@
+import { listRefused, removeRefused, saveRefused } from '../../../src/console/refused/refused-pushes.rows.ts'
 import { takeEndedJobs } from '../../../src/core/store/admin/jobs.ts'
 import { addOperatorEvent } from '../../../src/core/store/admin/operator-events.ts'
 import { addTallies, findCounted, noteFlush, pruneTallies } from '../../../src/core/store/admin/tallies.ts'
@@ -27,7 +28,7 @@ import {
   loadStoredParcels,
   pagePushes,
 } from '../../../src/upkeep/rebuild/rebuilding.rows.ts'
-import { addRefusal, listRefused, removeRefused, saveRefused } from '../../../src/upkeep/refusals/refusals.rows.ts'
+import { addRefusal, listRefusals } from '../../../src/upkeep/refusals/refusals.rows.ts'
 import {
   loadRetention,
   lockRetention,
@@ -36,6 +37,7 @@ import {
   saveRetention,
   withAgedRows,
 } from '../../../src/upkeep/retention/remove-aged.rows.ts'
+import { SQLITE_HOOKS } from '../../../src/upkeep/sqlite-engine.ts'
 import { trackingIdOf } from '../history/seeded-observations.ts'
 import { openTestPool } from './postgres-pool.ts'
 import { REFUSAL, REFUSED } from './refusal.ts'
@@ -167,7 +169,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     }
   }
   await reads.existingTargets(['parcel', 'delivery', 'push'].map((kind) => ({ kind, id: '1' })))
-  await reads.listRefusals(page)
+  await listRefusals(reads.session, page)
   await reads.nameParcels([1, 2])
   for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {
     for (const reason of [null, 'schema']) {
@@ -195,7 +197,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
 async function lookAtPages(reads: ReadSide): Promise<void> {
   await reads.counts(NOW)
   await reads.countQuarantined()
-  await reads.listRefused()
+  await listRefused(reads.session)
   await reads.listStatuses()
   await reads.listEventValues()
   await reads.listEndpoints()
@@ -246,7 +248,7 @@ export async function usedOnSqlite(path: string): Promise<readonly string[]> {
   const watched: Engine = {
     name: 'sqlite',
     async openWriteStore() {
-      const engine = await openSqliteWriter(path)
+      const engine = await openSqliteWriter(path, SQLITE_HOOKS)
       const store = createSqliteWriteStore({ ...engine, session: noting(engine.session, seen) })
       return { ...store, close: () => engine.close() }
     },

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { RebuildReport } from '../../../src/upkeep/rebuild/rebuild.rules.ts'
+import { type RebuildReport, rebuiltBy } from '../../../src/upkeep/rebuild/rebuild.rules.ts'
 import { storedRows } from './stored-rows.ts'
 import type { openStore } from './write-side.ts'
 
@@ -22,8 +22,9 @@ export async function rebuildStore({ writes, reads, now }: Opened, order: Rebuil
   while (!(await writes.workOnJobs({ limit, nowMs: now() })).isDone) await meanwhile?.()
   const ended = await reads.findJob(job?.jobId ?? 0)
   expect(ended?.state).toBe('done')
-  if (ended?.rebuilt === undefined) throw new Error('the rebuild reports nothing')
-  return ended.rebuilt
+  const report = ended === null ? null : rebuiltBy(ended)
+  if (report === null) throw new Error('the rebuild reports nothing')
+  return report
 }
 
 /** All rows of tables, as sorted text. Versions of parcels, which rise with each change, are left out. */

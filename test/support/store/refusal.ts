@@ -1,4 +1,5 @@
-import type { Refusal, StoredRefused } from '../../../src/core/domain/ingest/refused-pushes.ts'
+import type { StoredRefused } from '../../../src/console/refused/refused-pushes.rules.ts'
+import type { Refusal } from '../../../src/core/domain/ingest/refused-pushes.ts'
 import { NOON } from '../runner/constants.ts'
 
 export const REFUSAL: Refusal = {

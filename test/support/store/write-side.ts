@@ -5,7 +5,7 @@ import type { BatchReport, Incoming } from '../../../src/core/domain/history/rec
 import type { IncomingPush } from '../../../src/core/domain/ingest/inbox.ts'
 import { parsePush } from '../../../src/core/domain/ingest/parse-push.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
-import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
+import { sqlite } from '../../../src/upkeep/sqlite-engine.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from '../history/builders.ts'
 import { deliverOptions, recordOptions, retention } from '../history/policy.ts'
 import { newPlace } from './engines.ts'

@@ -1,8 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import type { Job } from '../../../src/core/domain/admin/job.ts'
 import type { Actor } from '../../../src/core/domain/admin/operator-action.ts'
-import type { BackupEnd } from '../../../src/core/flow/write-side.ts'
-import type { BackupProgress } from '../../../src/upkeep/backups/backup.rules.ts'
+import type { BackupEnd, BackupProgress } from '../../../src/upkeep/backups/backup.rules.ts'
 import type { BackupFolder, BackupOrder, PlacedBackup } from '../../../src/upkeep/backups/backup-ports.rows.ts'
 import { type ManageBackupsPorts, openManageBackups } from '../../../src/upkeep/backups/manage-backups.ts'
 import { NOON } from '../../support/runner/constants.ts'
@@ -25,7 +24,7 @@ interface World {
 
 function jobOf(jobId: number, task: Job['task']): Job {
   const times = { createdAtMs: NOON, startedAtMs: null, endedAtMs: null }
-  return { jobId, task, state: 'waiting', by: 'admin', done: 0, failure: null, ...times }
+  return { jobId, task, state: 'waiting', by: 'admin', done: 0, cursor: null, failure: null, ...times }
 }
 
 async function openWorld(world: World = {}) {

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../../src/core/config/config.ts'
+import { SERVER_STORES } from '../../../src/server/postgres/server-stores.ts'
 import type { CheckLine } from '../../../src/upkeep/check/check.rules.ts'
 import { diskProbe } from '../../../src/upkeep/check/local-probes.ts'
 import { checkStandalone } from '../../../src/upkeep/check/standalone-check.ts'
@@ -41,7 +42,7 @@ interface World {
 
 async function check({ sections = {}, folder = temporaryFolder(), carrierUrl = 'http://127.0.0.1:9', isRunning = false }: World = {}) {
   const config = loadConfig(writeConfig(folder, carrierUrl, { limits: { freeSpaceMin: '1MB', connections: 100 }, ...sections }), {})
-  const lines = await checkStandalone(config, { isRunning })
+  const lines = await checkStandalone(config, { isRunning, server: SERVER_STORES })
   const of = (name: CheckLine['name'], subject: string | null = null) =>
     lines.find((line) => line.name === name && line.subject === subject)
   return { lines, of }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
+import { sqlite } from '../../../src/upkeep/sqlite-engine.ts'
 import { addEndpoint, endpointOf } from '../../support/delivery/stored-endpoint.ts'
 import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { moveStore, movesOf, type Place, placeOf } from '../../support/store/moving.ts'

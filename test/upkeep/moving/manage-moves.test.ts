@@ -10,6 +10,7 @@ const JOB: Job = {
   state: 'waiting',
   by: 'admin',
   done: 0,
+  cursor: null,
   failure: null,
   createdAtMs: 0,
   startedAtMs: null,

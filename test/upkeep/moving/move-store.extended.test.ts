@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { sqlite } from '../../../src/core/store/sqlite/sqlite.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
+import { sqlite } from '../../../src/upkeep/sqlite-engine.ts'
 import { copyPlace } from '../../support/store/engines.ts'
 import { DIRECTIONS, moveStore, placeOf } from '../../support/store/moving.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/store/written-before.ts'

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { Refusal, RefusedPush } from '../../../src/core/domain/ingest/refused-pushes.ts'
 import { signBody } from '../../../src/core/domain/ingest/signature.ts'
-import { createRefusalSamples } from '../../../src/upkeep/refusals/refused-pushes.ts'
+import { createRefusalSamples } from '../../../src/upkeep/refusals/refusal-samples.ts'
 
 const KEY = 'a-shared-key-of-some-length'
 const BODY = Buffer.from('{"status":"Ingested"}')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createRefusedSenders } from '../../../src/upkeep/refusals/refused-pushes.ts'
+import { createRefusedSenders } from '../../../src/core/flow/ingest/receive.ts'
 
 function open() {
   let nowMs = 0

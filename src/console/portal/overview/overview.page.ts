@@ -1,7 +1,6 @@
 import { isDiskFull, isDiskLow, refusesFromMs } from '../../../core/domain/admin/disk-room.ts'
 import { bytesText, counted, countText } from '../../../core/domain/amounts.ts'
 import { conditionOf, type EndpointCondition, type EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
-import { hasAllComeAgain } from '../../../core/domain/ingest/refused-pushes.ts'
 import { callsText } from '../../../core/domain/polling/call-budget.ts'
 import { type Past, SHOWN } from '../../overview/overview.ts'
 import { carrierStateWords, explainProblem, pushStateWords } from '../../problems/explain-problem.ts'
@@ -17,6 +16,7 @@ import {
   problemsOf,
   type Situation,
 } from '../../problems/verdict.ts'
+import { hasAllComeAgain } from '../../refused/refused-pushes.rules.ts'
 import { markOf } from '../carrier/carrier.page.ts'
 import { trafficSection } from '../charts.ts'
 import { runbookLink } from '../docs/manual.ts'

@@ -1,8 +1,14 @@
-import type { RebuildProgress, RebuildReport } from '../../../upkeep/rebuild/rebuild.rules.ts'
 import type { EndedReplay, ReplayCursor } from '../delivery/delivery-list.ts'
 import type { HeldSelection } from '../ingest/inbox.ts'
 
-export type JobTask = ReplayJobTask | ReprocessJobTask | DismissJobTask | RebuildJobTask | RetentionJobTask | MoveJobTask | BackupJobTask
+/** What a job does, by its kind. Each wing adds its own kinds to this interface. */
+export interface JobTasks {
+  readonly replay: ReplayJobTask
+  readonly reprocess: ReprocessJobTask
+  readonly dismiss: DismissJobTask
+}
+
+export type JobTask = JobTasks[keyof JobTasks]
 
 export type ReplayJobTask = EndedReplay & { readonly kind: 'replay' }
 
@@ -18,31 +24,6 @@ export interface DismissJobTask {
   readonly kind: 'dismiss'
   readonly selection: HeldSelection & { readonly state: 'quarantined' }
   readonly upTo: number
-}
-
-export interface RetentionJobTask {
-  readonly kind: 'retention'
-}
-
-/** Derives the stored data of parcels again, and corrects what differs. `dryRun`: only compares. */
-export interface RebuildJobTask {
-  readonly kind: 'rebuild'
-  readonly dryRun: boolean
-  /** The ids of the parcels, ascending; null: all. */
-  readonly parcels: readonly number[] | null
-  /** How many parcels there were at the time of the order. */
-  readonly total: number
-}
-
-/** Moves the store; `to` is the new store's address, without a password. */
-export interface MoveJobTask {
-  readonly kind: 'move'
-  readonly to: string
-}
-
-export interface BackupJobTask {
-  readonly kind: 'backup'
-  readonly name: string
 }
 
 /** Work that takes too long for one request. Operators order it and see its progress. Times are epoch milliseconds. */
@@ -62,8 +43,8 @@ export interface Job {
   readonly createdAtMs: number
   readonly startedAtMs: number | null
   readonly endedAtMs: number | null
-  /** The results of a rebuild so far; absent: the job is of another kind, or has not begun. */
-  readonly rebuilt?: RebuildReport
+  /** Where the job continues; null: it has not started. */
+  readonly cursor: JobCursor | null
 }
 
 export const UNENDED_MAX = 100
@@ -73,12 +54,12 @@ export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean
 }
 
 /**
- * Where a job continues. A replay continues after a delivery or event, a rebuild after a parcel, and a job that reprocesses or dismisses pushes
- * after the push `inboxId`. Retention continues the pass that began at `passStartedAtMs`.
+ * Where a job continues: a replay after a delivery or event, and a job that reprocesses or dismisses pushes after the push `inboxId`. Each wing adds
+ * the places of its own kinds to this interface.
  */
-export type JobCursor = ReplayCursor | RebuildProgress | { readonly inboxId: number } | { readonly passStartedAtMs: number }
-
-export interface UnendedJob extends Job {
-  /** Where the job continues; null: it has not started. */
-  readonly cursor: JobCursor | null
+export interface JobCursors {
+  readonly replay: ReplayCursor
+  readonly inbox: { readonly inboxId: number }
 }
+
+export type JobCursor = JobCursors[keyof JobCursors]

@@ -196,3 +196,13 @@ export interface OperatorMessage {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }
+
+/** A problem that lasts, and of which operators were notified. */
+export interface Trouble {
+  /** The name of the trouble, such as `carrier`, `disk full`, a certificate, or a reason of quarantine. */
+  readonly subject: string
+  /** When the trouble began, epoch milliseconds. */
+  readonly sinceMs: number
+  /** The number of pushes that were quarantined for one reason; 0: the trouble is not about a quarantine. */
+  readonly count: number
+}

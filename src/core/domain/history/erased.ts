@@ -13,6 +13,9 @@ export interface MarkedTombstone extends Tombstone {
   readonly mark: string
 }
 
+/** The name under which an at-rest key seals the key of the tombstones. */
+export const TOMBSTONE_SEAL = 'tombstones'
+
 /** `sealedKey`: the key of the marks, encrypted with an at-rest key; null: there is no key yet. */
 export interface KeptTombstones {
   readonly sealedKey: string | null

@@ -1,10 +1,10 @@
-import { TOMBSTONE_SEAL, type TombstoneKeyKeeper } from '../../../upkeep/erasure/tombstone-key.ts'
 import type { ActionName, Actor, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { Replica } from '../../domain/admin/replica.ts'
 import { parseTokenRotation } from '../../domain/admin/token-keys.ts'
 import { sealedTexts } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
+import { TOMBSTONE_SEAL } from '../../domain/history/erased.ts'
 import type { Vault } from '../ports.ts'
 import type { Reads, Relay, Writes } from '../relay.ts'
 import type { TokenKeyring } from './tokens/authenticate.ts'
@@ -26,12 +26,20 @@ export interface SealedCounts {
   readonly outdated: number
 }
 
+/** The key of the tombstones, which a wing keeps. */
+export interface SealedTombstoneKey {
+  /** Returns the encrypted key; null: there is no key. */
+  sealed(): Promise<string | null>
+  /** Encrypts the key again. `upToDate`: it was already encrypted with the first at-rest key. */
+  reseal(): Promise<'none' | 'resealed' | 'upToDate' | 'unreadable'>
+}
+
 interface ManageSecretsPorts
   extends Pick<Relay, 'clock'>,
     Reads<'listEndpoints'>,
     Writes<'resealEndpoint' | 'rotateTokenKeys' | 'recordAction'> {
   readonly vault: Vault
-  readonly tombstoneKey: Pick<TombstoneKeyKeeper, 'reseal' | 'sealed'>
+  readonly tombstoneKey: SealedTombstoneKey
   /** Returns the name of the first at-rest key. Throws if this key cannot be read or made. */
   readonly firstKey: () => string
   readonly replicas: { list(): Promise<readonly Pick<Replica, 'name' | 'atRestKeys'>[]> }
@@ -100,11 +108,11 @@ const NAMED_MAX = 10
 
 /** Throws if a key of an endpoint or of the tombstones can be decrypted with the current at-rest keys (`before`), but not with those of a new config. */
 export async function refuseLosingKeys(
-  { reads, write }: Reads<'listEndpoints'> & Writes<'tombstoneKey'>,
+  { reads, tombstoneKey }: Reads<'listEndpoints'> & { readonly tombstoneKey: Pick<SealedTombstoneKey, 'sealed'> },
   { before, after }: { readonly before: Vault; readonly after: Vault },
 ): Promise<void> {
-  const { sealed: tombstoneKey } = await write.tombstoneKey()
-  const opensTombstones = async (vault: Vault) => tombstoneKey === null || (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) !== null
+  const ofTombstones = await tombstoneKey.sealed()
+  const opensTombstones = async (vault: Vault) => ofTombstones === null || (await vault.open(ofTombstones, TOMBSTONE_SEAL)) !== null
   if ((await opensTombstones(before)) && !(await opensTombstones(after)))
     throw new Error(
       'secrets.atRestKeys: no key of the new config decrypts the key with which the relay recognizes erased parcels. Keep the key that encrypts it until "parcel-relay secrets reseal" has run',

@@ -1,11 +1,10 @@
-import type { RefusalSamples } from '../../../upkeep/refusals/refused-pushes.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Content } from '../../domain/history/content.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
 import { parseIdentifier } from '../../domain/identifiers.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { isCheckPush, type ParseEvent, parsePush, parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
-import type { RefusedPush } from '../../domain/ingest/refused-pushes.ts'
+import type { RefusalSamples, RefusedPush } from '../../domain/ingest/refused-pushes.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import { type Instant, parseInstant } from '../../domain/instant.ts'
 import type { Memory } from '../ports.ts'
@@ -154,6 +153,35 @@ export function createComebacks({ tell, clock }: ComebackPorts) {
       const atMs = waiting.get(signature)
       if (atMs !== undefined && waiting.delete(signature) && clock.monotonic() - atMs < KEPT_MS) tell('again')
     },
+  }
+}
+
+/** An address whose pushes were refused because their signatures did not match. Times are epoch milliseconds. */
+export interface RefusedSender {
+  readonly address: string
+  readonly count: number
+  readonly firstAtMs: number
+  readonly lastAtMs: number
+}
+
+/** An attacker may have any number of addresses, so only the addresses that were refused last are remembered. */
+const SENDERS_MAX = 50
+
+/** Remembers, until this process ends, some of the addresses that sent refused pushes. */
+export function createRefusedSenders(clock: { now(): number }) {
+  const senders = new Map<string, RefusedSender>()
+  return {
+    add(address: string) {
+      const lastAtMs = clock.now()
+      const { count, firstAtMs } = senders.get(address) ?? { count: 0, firstAtMs: lastAtMs }
+      // Move the address to the end, because the map is in the order of the last refusals.
+      senders.delete(address)
+      senders.set(address, { address, count: count + 1, firstAtMs, lastAtMs })
+      const [oldest] = senders.keys()
+      if (senders.size > SENDERS_MAX && oldest !== undefined) senders.delete(oldest)
+    },
+    /** The address that was refused last comes first. */
+    list: (): readonly RefusedSender[] => [...senders.values()].reverse(),
   }
 }
 

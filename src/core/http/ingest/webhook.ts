@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
-import type { RefusalSamples } from '../../../upkeep/refusals/refused-pushes.ts'
 import { AppError } from '../../domain/errors.ts'
+import type { RefusalSamples } from '../../domain/ingest/refused-pushes.ts'
 import { admitSignature, type Receive } from '../../flow/ingest/receive.ts'
 import type { Meter } from '../../flow/ports.ts'
 import type { CountFailure } from '../server/authorize.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
-import { decodeJob, decodeJobCursor, encodeJobCursor, isReadableJob } from '../codec.ts'
+import type { Job, JobTask } from '../../domain/admin/job.ts'
+import { decodeJob, encodeJobCursor, isReadableJob } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
@@ -68,10 +68,10 @@ export async function insertJob(session: Session, task: JobTask, by: string, now
 }
 
 /** Lists the jobs that have not ended, oldest first. Jobs that cannot be read fail, so that they do not hold up the others. */
-export async function listUnendedJobs(session: Session, limit: number): Promise<readonly UnendedJob[]> {
+export async function listUnendedJobs(session: Session, limit: number): Promise<readonly Job[]> {
   const rows = await session.all(unended, { limit })
   for (const { id } of rows.filter((row) => !isReadableJob(row))) session.enqueueWrite(giveUp, { id })
-  return rows.filter(isReadableJob).map((row) => ({ ...decodeJob(row), cursor: decodeJobCursor(row.place) }))
+  return rows.filter(isReadableJob).map(decodeJob)
 }
 
 /** Lists the damaged rows of jobs that have not ended, for the log. */
@@ -80,7 +80,7 @@ export async function listDamagedJobs(session: Session): Promise<readonly string
   return rows.filter((row) => !isReadableJob(row)).map(({ id, kind }) => `job ${id} (${kind})`)
 }
 
-export async function saveJob(session: Session, job: UnendedJob, nowMs: number): Promise<void> {
+export async function saveJob(session: Session, job: Job, nowMs: number): Promise<void> {
   const { jobId, state, cursor, done, failure, endedAtMs } = job
   await session.run(update, { id: jobId, state, place: encodeJobCursor(cursor), done, failure, nowMs, endedAtMs })
 }

@@ -1,4 +1,4 @@
-import { CERTIFICATE_SUBJECTS, type Trouble } from '../../../console/problems/trouble.ts'
+import type { Trouble } from '../../domain/delivery/operator-event.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
@@ -77,10 +77,7 @@ const removeOldTroubles = statement<{ beforeMs: number; from: string; to: string
   db.deleteFrom('trouble').where('subject', '>=', p.from).where('subject', '<', p.to).where('since_ms', '<', p.beforeMs),
 )
 
-/**
- * Deletes troubles about certificates that began before a time, because these certificates have expired by now. `endTrouble` removes every other
- * trouble when it is over.
- */
-export async function pruneTroubles(session: Session, beforeMs: number): Promise<void> {
-  await session.run(removeOldTroubles, { beforeMs, from: CERTIFICATE_SUBJECTS, to: `${CERTIFICATE_SUBJECTS}${AFTER_ALL}` })
+/** Deletes troubles whose subjects begin with a prefix and that began before a time. For troubles that nothing ends with `endTrouble`. */
+export async function pruneTroubles(session: Session, prefix: string, beforeMs: number): Promise<void> {
+  await session.run(removeOldTroubles, { beforeMs, from: prefix, to: `${prefix}${AFTER_ALL}` })
 }

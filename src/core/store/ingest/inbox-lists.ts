@@ -1,5 +1,4 @@
 import { type Kysely, sql } from 'kysely'
-import type { NewestPush } from '../../../console/problems/trouble.ts'
 import { type BodyGlimpse, findFault, glimpseBody } from '../../domain/ingest/fault-in-body.ts'
 import type { HeldPage, HeldPush, InboxPage, InboxPush, InboxQuery, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
@@ -244,7 +243,10 @@ function merge(found: readonly Found[], limit: number): Found {
   return { rows, downTo: rows.length === limit ? (rows.at(-1)?.id ?? 0) : downTo }
 }
 
-export async function listNewestPushes(session: Session, limit: number): Promise<readonly NewestPush[]> {
+export async function listNewestPushes(
+  session: Session,
+  limit: number,
+): Promise<readonly Pick<InboxPush, 'state' | 'reason' | 'receivedAtMs'>[]> {
   const rows = await session.all(newest, { limit })
   return rows.map(({ state, reason, received_at_ms: receivedAtMs }) => ({ state: stateOf(state), reason, receivedAtMs }))
 }

@@ -1,15 +1,8 @@
 import { dirname } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, sql } from 'kysely'
-import type { StoreCopier } from '../../../upkeep/backups/backup-ports.rows.ts'
-import { createStoreCopier } from '../../../upkeep/backups/copy-store.ts'
-import { createCleaner, createFileSearch, overwriteDeleted } from '../../../upkeep/erasure/clean-storage.ts'
-import { readMark } from '../../../upkeep/moving/sqlite-move-mark.ts'
-import { refuseMoved } from '../../../upkeep/moving/store-moves.rows.ts'
-import { refuseHalfRestored } from '../../../upkeep/restore/swap-store.ts'
 import type { Engine } from '../contract.ts'
-import type { Session, TombstoneKeeping, WriteEngine } from '../engine.ts'
+import type { Session, StoreCopier, TombstoneKeeping, WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
 import { storedTombstones } from '../history/tombstones.ts'
 import { createReadStore, type ReadEngine } from '../read-store.ts'
@@ -28,8 +21,6 @@ import { createSqliteWriteStore } from './write-store.ts'
 const BUSY_TIMEOUT_MS = 100
 /** How long the writer waits for a lock. A move may hold the lock for up to half of this time. */
 const WRITER_BUSY_TIMEOUT_MS = 500
-/** How long an erasure waits for the search of the file for erased data. After that it answers `pending`, and the search goes on. */
-const SEARCH_PATIENCE_MS = 2000
 /** After a checkpoint SQLite truncates the WAL to this size. Without a limit the WAL would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
 /** If the checkpoint thread falls behind and the WAL has this many pages, SQLite itself makes a checkpoint at a commit. */
@@ -38,15 +29,42 @@ const CHECKPOINT_PAGES = 64_000
 const WRITER_CACHE_KIB = 16 * 1024
 const READER_CACHE_KIB = 64 * 1024
 
+/** What the engine calls for the wings that restore, erase, move and back up a store. */
+export interface SqliteHooks {
+  /** Throws if no relay may open the file at `path` now. */
+  readonly refuseFile: (path: string) => void
+  /** Prepares a connection that will write, before it writes anything. */
+  readonly prepare: (db: Database.Database, isNew: boolean) => void
+  /** Throws if no relay may use the opened store. */
+  readonly refuseStore: (db: Database.Database, path: string) => void
+  readonly openCleaner: (db: Database.Database, ports: CleanerPorts) => Cleaner
+  readonly openCopier: (db: Database.Database) => StoreCopier
+}
+
+export interface CleanerPorts {
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** Returns a descriptor of the database file; see `keepOpen`. */
+  readonly open: () => number | null
+  /** How long the connection waits for a lock, except in a checkpoint of the cleaner. */
+  readonly busyTimeoutMs: number
+}
+
+/** Removes from the files of the store what transactions have erased. */
+export interface Cleaner extends Pick<WriteEngine, 'noteErased' | 'clean' | 'close'> {
+  /** Call these at the end of each transaction, before the next one begins. */
+  committed(): void
+  rolledBack(): void
+}
+
 /**
  * Opens the database file for its only writer. Creates or migrates the file if necessary. If another relay uses the file, or the file is damaged
  * or lost, rejects and changes nothing. The error names the path and the remedy.
  */
-export async function openSqliteWriter(given: string): Promise<SqliteWriteEngine> {
-  const { path, db, lock } = await openOwn(given)
+export async function openSqliteWriter(given: string, hooks: SqliteHooks): Promise<SqliteWriteEngine> {
+  const { path, db, lock } = await openOwn(given, hooks)
   try {
-    refuseMoved(readMark(db), path)
-    return engineOf(db, { lock, path, tombstones: openTombstoneFile(path, await storedTombstones(createSession(db))) })
+    hooks.refuseStore(db, path)
+    return engineOf(db, { hooks, lock, path, tombstones: openTombstoneFile(path, await storedTombstones(createSession(db))) })
   } catch (error) {
     db.close()
     lock.release()
@@ -63,25 +81,25 @@ interface OwnStore extends HeldStore {
 }
 
 /** Like `openSqliteWriter`, but returns the plain connection, and also opens a store that a move is filling. */
-export async function openOwn(given: string): Promise<OwnStore> {
+export async function openOwn(given: string, { refuseFile, prepare }: Pick<SqliteHooks, 'refuseFile' | 'prepare'>): Promise<OwnStore> {
   const { path, lock } = holdStore(given, (file) => {
     makeFolder(dirname(file))
-    refuseHalfRestored(file)
+    refuseFile(file)
   })
   try {
-    return { path, db: await openChecked(path), lock }
+    return { path, db: await openChecked(path, prepare), lock }
   } catch (error) {
     lock.release()
     throw openingFailure(path, error)
   }
 }
 
-async function openChecked(path: string): Promise<Database.Database> {
+async function openChecked(path: string, prepare: SqliteHooks['prepare']): Promise<Database.Database> {
   refuseDamage(path)
   makeFile(path)
   const db = new Database(path, { timeout: WRITER_BUSY_TIMEOUT_MS })
   try {
-    overwriteDeleted(db, db.pragma('page_count', { simple: true }) === 0)
+    prepare(db, db.pragma('page_count', { simple: true }) === 0)
     // In WAL mode the driver's default is NORMAL, which loses acknowledged rows when the power fails. FULL syncs each commit.
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = FULL')
@@ -100,10 +118,11 @@ async function openChecked(path: string): Promise<Database.Database> {
 }
 
 interface OpenParts extends Omit<OwnStore, 'db'> {
+  readonly hooks: SqliteHooks
   readonly tombstones: TombstoneKeeping
 }
 
-function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts): SqliteWriteEngine {
+function engineOf(db: Database.Database, { hooks, lock, path, tombstones }: OpenParts): SqliteWriteEngine {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const readVersion = db.prepare('PRAGMA data_version').pluck()
@@ -126,17 +145,12 @@ function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts):
     finish: () => inTurn(async () => void db.pragma('wal_checkpoint(PASSIVE)')),
   })
   const unwatchLock = watchLock(lock)
-  const cleaner = createCleaner(db, {
-    inTurn,
-    searching: createFileSearch(open),
-    patience: () => setTimeout(SEARCH_PATIENCE_MS, undefined, { ref: false }),
-    busyTimeoutMs: WRITER_BUSY_TIMEOUT_MS,
-  })
+  const cleaner = hooks.openCleaner(db, { inTurn, open, busyTimeoutMs: WRITER_BUSY_TIMEOUT_MS })
   let version = readVersion.get()
 
   return {
     session: createSession(db),
-    copier: createStoreCopier(db),
+    copier: hooks.openCopier(db),
     changedElsewhere() {
       const before = version
       version = readVersion.get()
@@ -319,12 +333,14 @@ function isList(value: SqlValue): value is SqlList {
   return Array.isArray(value)
 }
 
-/** The SQLite engine. An address is the path of the database file. */
-export const sqlite: Engine = {
-  name: 'sqlite',
-  async openWriteStore(address) {
-    const engine = await openSqliteWriter(address)
-    return { ...createSqliteWriteStore(engine), copier: engine.copier, close: () => engine.close() }
-  },
-  openReadStore: (address) => createReadStore(openSqliteReader(address)),
+/** Makes the SQLite engine. An address is the path of the database file. */
+export function createSqlite(hooks: SqliteHooks): Engine {
+  return {
+    name: 'sqlite',
+    async openWriteStore(address) {
+      const engine = await openSqliteWriter(address, hooks)
+      return { ...createSqliteWriteStore(engine), copier: engine.copier, close: () => engine.close() }
+    },
+    openReadStore: (address) => createReadStore(openSqliteReader(address)),
+  }
 }

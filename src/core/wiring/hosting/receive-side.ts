@@ -1,11 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createRefusalSamples, createRefusedSenders, type RefusedSender } from '../../../upkeep/refusals/refused-pushes.ts'
 import type { Config } from '../../config/config.ts'
 import { type SigningKeys, signingKeysOf } from '../../config/signing-keys.ts'
 import { type CommitStats, commitStatsOf } from '../../domain/history/recording.ts'
-import { addMisdirected, type MisdirectedPath, type Refusal } from '../../domain/ingest/refused-pushes.ts'
+import { addMisdirected, type MisdirectedPath, type Refusal, type RefusalSamples } from '../../domain/ingest/refused-pushes.ts'
 import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
-import { type CachedTemplate, createComebacks, createEventTemplateCache, createReceive } from '../../flow/ingest/receive.ts'
+import {
+  type CachedTemplate,
+  createComebacks,
+  createEventTemplateCache,
+  createReceive,
+  createRefusedSenders,
+  type RefusedSender,
+} from '../../flow/ingest/receive.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import { createCountFailure, createPerMinute } from '../../http/server/authorize.ts'
 import { createPublicListener } from '../../http/server/listener.ts'
@@ -30,6 +36,15 @@ export interface ReceiveSidePorts {
   readonly disk: Pick<DiskWatch, 'trouble'>
   readonly clock: Clock
   readonly log: Log
+  /** Makes what examines some of the refused pushes, one short step after the other. `explained` is called with what it finds. */
+  readonly examine: (
+    ports: Pick<ReceiveSidePorts, 'clock' | 'log'> & {
+      /** Lets all other waiting work run first. */
+      readonly yieldToOthers: () => Promise<unknown>
+      readonly explained: (refusal: Refusal) => void
+    },
+    keys: SigningKeys,
+  ) => RefusalSamples
 }
 
 /** The pushes and commits since the last report. */
@@ -161,7 +176,7 @@ const TEMPLATES_MAX = 4096
 type News = Pick<ReturnType<typeof collectNews>, 'addCommit' | 'addReason'>
 
 function openRecorder(
-  { queue, disk, clock }: Omit<ReceiveSidePorts, 'log'>,
+  { queue, disk, clock }: Pick<ReceiveSidePorts, 'queue' | 'disk' | 'clock'>,
   bounds: ReturnType<typeof boundsOf>,
   { addCommit, addReason }: News,
 ): ReturnType<typeof refuseInTrouble> {
@@ -185,7 +200,7 @@ function openRecorder(
   }
 }
 
-export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
+export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log, examine }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
   const { report, meter, addCommit, addRefusal, addSender, addReason, comebacks } = collectNews(clock)
   const recorder = openRecorder({ queue, disk, clock }, boundsOf(limits.batch), { addCommit, addReason })
@@ -196,7 +211,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   const addressOf = createAddressOf(settings.listen.trustProxy)
   const countFailure = createCountFailure(createPerMinute(limits.failuresPerMinute), addressOf)
   const senders = createRefusedSenders(clock)
-  const refusals = createRefusalSamples({ clock, log, yieldToOthers: () => nextTurn(), explained: addRefusal }, settings.keys)
+  const refusals = examine({ clock, log, yieldToOthers: () => nextTurn(), explained: addRefusal }, settings.keys)
   let misdirected: readonly MisdirectedPath[] = []
   const listener = createPublicListener({
     log,

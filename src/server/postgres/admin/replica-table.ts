@@ -1,16 +1,10 @@
 import type { QueryResult, QueryResultRow } from 'pg'
 import pg, { type Pool, type PoolClient } from 'pg'
-import {
-  type Assignment,
-  decodeConcerns,
-  dispatcherOf,
-  type Replica,
-  type ReplicaConfig,
-  type Role,
-  type RoleChange,
-} from '../../../core/domain/admin/replica.ts'
+import { decodeConcerns } from '../../../console/problems/told-concerns.ts'
+import { dispatcherOf, type Replica, type ReplicaConfig, type Role } from '../../../core/domain/admin/replica.ts'
 import type { LessonTable } from '../../../core/store/polling/shared-carrier.ts'
 import type { ReplicaTable, TimeSample } from '../../replicas/replica-table.rows.ts'
+import type { Assignment, RoleChange } from '../../replicas/share-roles.rules.ts'
 import { SERVER } from '../counter.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'

@@ -1,7 +1,6 @@
-import type { OperatorAction } from '../../../core/domain/admin/operator-action.ts'
 import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../../core/domain/admin/restore.ts'
-import type { KeptTombstones } from '../../../core/domain/history/erased.ts'
 import { DROP_TOKEN_KEYS, DROP_UNTOLD, RESTORES } from '../../../upkeep/restore/restores.rows.ts'
+import type { MarkOrder } from '../../../upkeep/server-stores.ts'
 import type { MoveClient } from '../moving/postgres-move-client.ts'
 import { withMoveClient } from '../moving/postgres-move-client.ts'
 import { countReplicas, readMark } from '../moving/postgres-move-mark.ts'
@@ -11,19 +10,6 @@ import { nameDatabase } from '../postgres-pool.ts'
 import { keepRestored } from './restored-tombstones.ts'
 
 /** An order to mark a database that the server's own tools have restored. */
-export interface MarkOrder {
-  readonly address: string
-  /** The highest sequence that any reader or endpoint has seen. */
-  readonly last: number
-  /**
-   * The tombstones of what was erased after the moment to which the database was restored; null: nothing was erased, or erased data may
-   * come back.
-   */
-  readonly tombstones: KeptTombstones | null
-  readonly nowMs: number
-  readonly by: OperatorAction['by']
-}
-
 /**
  * Makes a restored database continue with numbers that were never used, and expect no push from before the restore. If a relay uses the
  * database, changes nothing and rejects.

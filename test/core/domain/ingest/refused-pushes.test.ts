@@ -8,7 +8,7 @@ import {
   type RefusedPushes,
   refusedCauseOf,
   staleRefused,
-} from '../../../../src/core/domain/ingest/refused-pushes.ts'
+} from '../../../../src/console/refused/refused-pushes.rules.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../../../support/runner/constants.ts'
 
 const spell = (fromMs: number, untilMs: number, count: number, cause: RefusedPushes['cause'] = 'not_stored') => ({

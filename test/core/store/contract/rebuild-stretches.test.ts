@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../../src/core/store/contract.ts'
+import { rebuiltBy } from '../../../../src/upkeep/rebuild/rebuild.rules.ts'
 import { pushBody } from '../../../support/history/builders.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { engines, newPlace } from '../../../support/store/engines.ts'
@@ -83,7 +84,8 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     while (!(await next.writes.workOnJobs({ limit: 10, nowMs: NOON })).isDone);
     const ended = await next.reads.findJob(job?.jobId ?? 0)
     expect([midway > 0 && midway < 61, ended?.state, ended?.done]).toEqual([true, 'done', 61])
-    expect(ended?.rebuilt && whole(ended.rebuilt)).toEqual(whole(plain))
+    const report = ended && rebuiltBy(ended)
+    expect(report && whole(report)).toEqual(whole(plain))
     expect(await storedNumber(place, 'select max(entry_count) from parcel')).toBe(12)
   })
 

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { REFUSALS_KEPT, type Refusal } from '../../../../src/core/domain/ingest/refused-pushes.ts'
+import type { Refusal } from '../../../../src/core/domain/ingest/refused-pushes.ts'
+import { listRefusals } from '../../../../src/upkeep/refusals/refusals.rows.ts'
+import { REFUSALS_KEPT } from '../../../../src/upkeep/refusals/refusals.rules.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { engines } from '../../../support/store/engines.ts'
 import { REFUSAL } from '../../../support/store/refusal.ts'
@@ -11,12 +13,12 @@ describe.each(engines)('refusals on $name', (engine) => {
     const bare: Refusal = { ...REFUSAL, verdict: 'unexplained', key: null, causes: [], isCutShort: true, headers: {}, body: null }
     await writes.keepRefusal(REFUSAL)
     await writes.keepRefusal(bare)
-    const [last, first] = await reads.listRefusals({ before: null, limit: 10 })
+    const [last, first] = await listRefusals(reads.session, { before: null, limit: 10 })
     expect([first, last]).toEqual([
       { ...REFUSAL, refusalId: expect.any(Number) },
       { ...bare, refusalId: expect.any(Number) },
     ])
-    expect(await reads.listRefusals({ before: last?.refusalId ?? 0, limit: 10 })).toEqual([first])
+    expect(await listRefusals(reads.session, { before: last?.refusalId ?? 0, limit: 10 })).toEqual([first])
   })
 
   test('only the latest refusals are kept', async () => {
@@ -24,7 +26,7 @@ describe.each(engines)('refusals on $name', (engine) => {
     const more = 20
     await Promise.all(Array.from({ length: REFUSALS_KEPT }, () => writes.keepRefusal(REFUSAL)))
     for (let nth = 1; nth <= more; nth++) await writes.keepRefusal({ ...REFUSAL, atMs: NOON + nth })
-    const kept = await reads.listRefusals({ before: null, limit: 1000 })
+    const kept = await listRefusals(reads.session, { before: null, limit: 1000 })
     const [newest, oldest] = [kept.slice(0, more), kept.slice(more)].map((part) => part.map(({ atMs }) => atMs - NOON))
     expect(newest).toEqual(Array.from({ length: more }, (_, nth) => more - nth))
     expect(oldest).toEqual(Array.from({ length: REFUSALS_KEPT - more }, () => 0))

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createRefusedPushes } from '../../../../src/upkeep/refusals/refused-pushes.ts'
+import { listRefused } from '../../../../src/console/refused/refused-pushes.rows.ts'
+import { createRefusedPushes } from '../../../../src/console/refused/refused-pushes.ts'
 import { DAY_MS, HOUR_MS, NOON } from '../../../support/runner/constants.ts'
 import { engines } from '../../../support/store/engines.ts'
 import { openStore } from '../../../support/store/write-side.ts'
@@ -33,7 +34,7 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     pass(DAY_MS + HOUR_MS)
     refused.note('body_too_large', 1)
     await refused.save()
-    expect(await reads.listRefused()).toEqual([{ process: 'one', cause: 'size', count: 1, fromMs: now(), untilMs: now() }])
+    expect(await listRefused(reads.session)).toEqual([{ process: 'one', cause: 'size', count: 1, fromMs: now(), untilMs: now() }])
   })
 
   test('the end of a full disk names each time in which the relay did not run meanwhile, once', async () => {
@@ -103,7 +104,7 @@ describe.each(engines)('refused pushes on $name', (engine) => {
     refused.note('storage_unavailable', 1, NOON + 998)
     refused.note('storage_unavailable', 1)
     await refused.save()
-    expect(await reads.listRefused()).toMatchObject([
+    expect(await listRefused(reads.session)).toMatchObject([
       { count: 4, fromMs: NOON, untilMs: NOON },
       { count: 2, fromMs: NOON + 1000 },
     ])

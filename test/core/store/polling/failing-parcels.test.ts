@@ -8,7 +8,7 @@ import type { UnavailableReason } from '../../../../src/core/domain/polling/carr
 import { createClaimAnswered, createPoller, createPollsUnderWay } from '../../../../src/core/flow/polling/poller.ts'
 import { createRefresh } from '../../../../src/core/flow/polling/refresh.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
-import { sqlite } from '../../../../src/core/store/sqlite/sqlite.ts'
+import { sqlite } from '../../../../src/upkeep/sqlite-engine.ts'
 import { aPoll } from '../../../support/history/builders.ts'
 import { HOUR_MS, MINUTE_MS, NOON } from '../../../support/runner/constants.ts'
 import { onlyLong } from '../../../support/runner/long-form.ts'

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { sqlite } from '../../../../src/core/store/sqlite/sqlite.ts'
+import { sqlite } from '../../../../src/upkeep/sqlite-engine.ts'
 import { NOON } from '../../../support/runner/constants.ts'
 import { allStatements, mayReadAll } from '../../../support/store/all-statements.ts'
 import { BOUNDED } from '../../../support/store/bounded-tables.ts'

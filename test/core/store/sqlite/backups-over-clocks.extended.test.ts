@@ -74,6 +74,7 @@ function openRelay(world: World, relayId: string) {
     state: 'waiting',
     by: 'schedule',
     done: 0,
+    cursor: null,
     failure: null,
     createdAtMs: 0,
     startedAtMs: null,

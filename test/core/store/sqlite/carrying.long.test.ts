@@ -5,6 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { saveSetting } from '../../../../src/core/store/settings.ts'
 import { openSqliteWriter } from '../../../../src/core/store/sqlite/sqlite.ts'
 import { createSqliteWriteStore } from '../../../../src/core/store/sqlite/write-store.ts'
+import { SQLITE_HOOKS } from '../../../../src/upkeep/sqlite-engine.ts'
 import { temporaryFolder } from '../../../support/runner/temporary.ts'
 
 /** This value fills a whole page. */
@@ -12,7 +13,7 @@ const PAGE = Buffer.alloc(3500, 'x')
 
 async function openFilled() {
   const path = join(temporaryFolder(), 'relay.db')
-  const engine = await openSqliteWriter(path)
+  const engine = await openSqliteWriter(path, SQLITE_HOOKS)
   const store = createSqliteWriteStore(engine)
   const look = new Database(path)
   look.pragma('wal_autocheckpoint = 0')

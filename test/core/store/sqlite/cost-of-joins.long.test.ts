@@ -6,6 +6,7 @@ import { createRecord } from '../../../../src/core/flow/history/record.tx.ts'
 import { createCarrierModelKeeper } from '../../../../src/core/flow/polling/carrier-model.ts'
 import { openSqliteWriter } from '../../../../src/core/store/sqlite/sqlite.ts'
 import { createSqliteWriteStore } from '../../../../src/core/store/sqlite/write-store.ts'
+import { SQLITE_HOOKS } from '../../../../src/upkeep/sqlite-engine.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
 import { aPoll, pushBody } from '../../../support/history/builders.ts'
 import { strictLog } from '../../../support/history/observed.ts'
@@ -30,7 +31,7 @@ const timeOf = (parcel: number, entry: number) => new Date(NOON - (1 + entry * P
 const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0, 0) }), NOON)
 
 async function recordCounted(path: string, incoming: Incoming) {
-  const { engine, work } = countWork(await openSqliteWriter(path))
+  const { engine, work } = countWork(await openSqliteWriter(path, SQLITE_HOOKS))
   const model = createCarrierModelKeeper(clock).current
   const ports = {
     store: createSqliteWriteStore(engine),

@@ -4,7 +4,6 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { keepOpen } from '../../../../src/core/store/sqlite/file.ts'
 import {
-  type CleanerPorts,
   createCleaner,
   createFileSearch,
   noteOverwritten,
@@ -109,7 +108,7 @@ function cleanerOn(path: string) {
   const real = createFileSearch(keepOpen(path))
   const searched: (readonly string[])[] = []
   const state = { gate: Promise.resolve(), patience: new Promise<void>(() => undefined) }
-  const searching: CleanerPorts['searching'] = {
+  const searching: ReturnType<typeof createFileSearch> = {
     async search(words) {
       searched.push([...words.identifiers])
       await state.gate

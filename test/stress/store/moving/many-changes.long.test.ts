@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { sqlite } from '../../../../src/core/store/sqlite/sqlite.ts'
 import { createStoreMove } from '../../../../src/upkeep/moving/move-store.ts'
+import { sqlite } from '../../../../src/upkeep/sqlite-engine.ts'
 import { contentsOf, openMove, placeOf, seededPlace, untilWaiting } from '../../../support/store/moving.ts'
 import { writerOf } from '../../../support/store/other-writer.ts'
 import { storedNumber } from '../../../support/store/stored-rows.ts'

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
-import { sqlite } from '../../../../src/core/store/sqlite/sqlite.ts'
 import { postgres } from '../../../../src/server/postgres/postgres-engine.ts'
 import { createStoreMove } from '../../../../src/upkeep/moving/move-store.ts'
+import { sqlite } from '../../../../src/upkeep/sqlite-engine.ts'
 import { LONG } from '../../../support/runner/long-form.ts'
 import { engines } from '../../../support/store/engines.ts'
 import { contentsOf, DIRECTIONS, openMove, type Place, placeOf, seededPlace, untilWaiting } from '../../../support/store/moving.ts'

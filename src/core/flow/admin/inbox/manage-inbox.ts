@@ -4,7 +4,6 @@ import { AppError } from '../../../domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../../domain/history/recording.ts'
 import { readIdentifier } from '../../../domain/identifiers.ts'
 import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../../domain/ingest/inbox.ts'
-import type { KeptRefusal } from '../../../domain/ingest/refused-pushes.ts'
 import type { Reads, Relay, Writes } from '../../relay.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
@@ -16,7 +15,7 @@ const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts
   extends Pick<Relay, 'clock'>,
-    Reads<'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>,
+    Reads<'listInbox' | 'inspectPush' | 'countHeld'>,
     Writes<'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld' | 'startJob'> {
   /** Called with the report of each transaction that has processed pushes again. */
   readonly onCommitted: (report: BatchReport) => void
@@ -46,11 +45,6 @@ export interface ManageInbox {
   refusedSenders(): Promise<
     readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
   >
-  /** Lists refused pushes, the newest first. Only a sample of them is examined and stored. */
-  refusals(query: {
-    readonly cursor: number | null
-    readonly limit: number
-  }): Promise<{ readonly refusals: readonly KeptRefusal[]; readonly next: string | null }>
   /** Processes an unrecorded push again. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
   /**
@@ -96,11 +90,6 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
     find,
     quarantined: () => reads.countHeld('quarantined'),
     refusedSenders: ports.refusedSenders,
-    async refusals({ cursor, limit }) {
-      const refusals = await reads.listRefusals({ before: cursor, limit })
-      const last = refusals.length < limit ? undefined : refusals.at(-1)
-      return { refusals, next: last === undefined ? null : String(last.refusalId) }
-    },
     async reprocess(text, by) {
       const inboxId = readId(text) ?? unknown()
       const nowMs = clock.now()

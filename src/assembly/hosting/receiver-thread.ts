@@ -1,11 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { createForwardedLog } from '../../ops/log.ts'
-import { troubleOn } from '../../runtime/disk-watch.ts'
-import { systemClock } from '../../runtime/system-clock.ts'
-import { queueOnWriter, type RingVerbs } from '../../runtime/threads/ring-buffer.ts'
-import { callThere, serveVerbs } from '../../runtime/threads/thread.ts'
+import { createForwardedLog } from '../../core/ops/log.ts'
+import { troubleOn } from '../../core/runtime/disk-watch.ts'
+import { systemClock } from '../../core/runtime/system-clock.ts'
+import { queueOnWriter, type RingVerbs } from '../../core/runtime/threads/ring-buffer.ts'
+import { callThere, serveVerbs } from '../../core/runtime/threads/thread.ts'
+import { openReceiveSide } from '../../core/wiring/hosting/receive-side.ts'
+import { createRefusalSamples } from '../../upkeep/refusals/refusal-samples.ts'
 import type { ReceiverData, ReceiverOnThread } from './hosted-receiver.ts'
-import { openReceiveSide } from './receive-side.ts'
 
 /** The thread that receives pushes, so that a flood of them does not delay answers to apps. */
 if (parentPort === null) throw new Error('this file runs only as the receiver thread')
@@ -19,6 +20,7 @@ const side = openReceiveSide(settings, {
   disk: { trouble: () => troubleOn(diskSign) },
   clock: systemClock,
   log: createForwardedLog(logLevel, (line) => logPort.postMessage(line)),
+  examine: createRefusalSamples,
 })
 serveVerbs<ReceiverOnThread>(parentPort, {
   ...side,

@@ -1,10 +1,16 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
-import type { Config } from '../../config/config.ts'
-import type { LogLine } from '../../ops/log.ts'
-import { createDiskSign, type DiskSign } from '../../runtime/disk-watch.ts'
-import type { RingBuffer } from '../../runtime/threads/ring-buffer.ts'
-import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
-import { type Receiver, type ReceiverNews, type ReceiveSettings, type ReceiveSide, receiveSettingsOf } from './receive-side.ts'
+import type { Config } from '../../core/config/config.ts'
+import type { LogLine } from '../../core/ops/log.ts'
+import { createDiskSign, type DiskSign } from '../../core/runtime/disk-watch.ts'
+import type { RingBuffer } from '../../core/runtime/threads/ring-buffer.ts'
+import { type Hosted, hostOnThread } from '../../core/runtime/threads/thread.ts'
+import {
+  type Receiver,
+  type ReceiverNews,
+  type ReceiveSettings,
+  type ReceiveSide,
+  receiveSettingsOf,
+} from '../../core/wiring/hosting/receive-side.ts'
 
 /** The data with which the receiver's thread is started. */
 export interface ReceiverData {

@@ -2,9 +2,9 @@ import { resolve } from 'node:path'
 import type { Config } from '../../core/config/config.ts'
 import { createSecret } from '../../core/config/secret.ts'
 import { isPostgresUrl } from '../../core/config/values.ts'
-import { postgresMoves } from '../../server/postgres/moving/postgres-moves.ts'
-import { sqliteMoves } from '../../upkeep/moving/sqlite-moves.ts'
-import type { StoreMoves } from '../../upkeep/moving/store-moves.rows.ts'
+import type { ServerStores } from '../server-stores.ts'
+import { sqliteMoves } from './sqlite-moves.ts'
+import type { StoreMoves } from './store-moves.rows.ts'
 
 /** The address of a store: a path for SQLite, a URL for PostgreSQL. */
 export interface StoreAddress {
@@ -31,6 +31,6 @@ export function writeAddress({ engine, address }: StoreAddress): string {
   return engine === 'sqlite' ? `sqlite:${resolve(address)}` : address
 }
 
-export function movesOf({ engine }: Pick<StoreAddress, 'engine'>): StoreMoves {
-  return engine === 'sqlite' ? sqliteMoves : postgresMoves
+export function movesOf({ engine }: Pick<StoreAddress, 'engine'>, { moves }: Pick<ServerStores, 'moves'>): StoreMoves {
+  return engine === 'sqlite' ? sqliteMoves : moves
 }

@@ -1,14 +1,14 @@
 import { accessSync, constants } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { isThere } from '../../../regular-file.ts'
-import { readMark } from '../../../upkeep/moving/sqlite-move-mark.ts'
-import { refuseMoved } from '../../../upkeep/moving/store-moves.rows.ts'
-import { refuseHalfRestored } from '../../../upkeep/restore/swap-store.ts'
-import { openingFailure, refuseDamage, refuseIrregularFiles, refuseSecondName } from './file.ts'
-import { behindLinks, lockStore, StoreInUse } from './lock.ts'
-import { refuseOtherSchema } from './migrate.ts'
-import { STORE_SUFFIXES } from './whole-file.ts'
+import { openingFailure, refuseDamage, refuseIrregularFiles, refuseSecondName } from '../../core/store/sqlite/file.ts'
+import { behindLinks, lockStore, StoreInUse } from '../../core/store/sqlite/lock.ts'
+import { refuseOtherSchema } from '../../core/store/sqlite/migrate.ts'
+import { STORE_SUFFIXES } from '../../core/store/sqlite/whole-file.ts'
+import { isThere } from '../../regular-file.ts'
+import { readMark } from '../moving/sqlite-move-mark.ts'
+import { refuseMoved } from '../moving/store-moves.rows.ts'
+import { refuseHalfRestored } from '../restore/swap-store.ts'
 
 /**
  * The state of a store. `new`: the store does not exist yet. `in_use`: a relay uses it. `pid`: the relay's process; null: the system does not

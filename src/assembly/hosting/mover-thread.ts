@@ -1,14 +1,15 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { movesOf } from '../../assembly/storage/store-address.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { serveVerbs } from '../../core/runtime/threads/thread.ts'
-import { createStoreMove, type StoreMove } from './move-store.ts'
-import type { MoverData, MoverVerbs } from './open-moves.ts'
-import type { MoveSource, MoveTarget } from './store-moves.rows.ts'
+import { SERVER_STORES } from '../../server/postgres/server-stores.ts'
+import { createStoreMove, type StoreMove } from '../../upkeep/moving/move-store.ts'
+import type { MoverData, MoverVerbs } from '../../upkeep/moving/open-moves.ts'
+import { movesOf } from '../../upkeep/moving/store-address.ts'
+import type { MoveSource, MoveTarget } from '../../upkeep/moving/store-moves.rows.ts'
 
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */
 if (parentPort === null) throw new Error('this file runs only as the mover thread')
-// Only `open-moves.ts` starts this thread, with this data.
+// Only `mover.ts` starts this thread, with this data.
 const { from, to, moveId, atMs, address, replicaId } = workerData as MoverData
 
 const side = { moveId, atMs, address, replicaId }
@@ -23,11 +24,14 @@ function open<Part>(part: Part | null): Part {
 
 const verbs: MoverVerbs = {
   async openSource() {
-    source = await movesOf(from).openSource(from.address, { ...side, peer: movesOf(to).nameOf(to.address) })
+    source = await movesOf(from, SERVER_STORES).openSource(from.address, { ...side, peer: movesOf(to, SERVER_STORES).nameOf(to.address) })
     await source.announce()
   },
   async openTarget() {
-    const found = await movesOf(to).openTarget(to.address, { ...side, peer: movesOf(from).nameOf(from.address) })
+    const found = await movesOf(to, SERVER_STORES).openTarget(to.address, {
+      ...side,
+      peer: movesOf(from, SERVER_STORES).nameOf(from.address),
+    })
     await found.claim().catch(async (error: unknown) => {
       // Close the store, because another process may be waiting for its lock.
       await found.close()

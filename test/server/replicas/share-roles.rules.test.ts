@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Assignment, dispatcherOf, type Role, shareRoles } from '../../../../src/core/domain/admin/replica.ts'
+import { dispatcherOf, type Role } from '../../../src/core/domain/admin/replica.ts'
+import { type Assignment, shareRoles } from '../../../src/server/replicas/share-roles.rules.ts'
 
 const ROLES: readonly Role[] = ['poller', 'janitor']
 

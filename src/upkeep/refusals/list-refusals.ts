@@ -1,0 +1,17 @@
+import type { Reads } from '../../core/flow/relay.ts'
+import { listRefusals } from './refusals.rows.ts'
+import type { KeptRefusal } from './refusals.rules.ts'
+
+/** Lists refused pushes, the newest first. Only a sample of them is examined and stored. */
+export type ListRefusals = (query: {
+  readonly cursor: number | null
+  readonly limit: number
+}) => Promise<{ readonly refusals: readonly KeptRefusal[]; readonly next: string | null }>
+
+export function createListRefusals({ reads }: Reads<'session'>): ListRefusals {
+  return async ({ cursor, limit }) => {
+    const refusals = await listRefusals(reads.session, { before: cursor, limit })
+    const last = refusals.length < limit ? undefined : refusals.at(-1)
+    return { refusals, next: last === undefined ? null : String(last.refusalId) }
+  }
+}
