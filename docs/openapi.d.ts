@@ -3566,6 +3566,7 @@ export interface components {
                 missed: {
                     count: number;
                     since: string | null;
+                    /** @description When the last one was counted: `poll.missedPushGrace` after a poll found it. */
                     lastFoundAt: string | null;
                 };
             };
@@ -6807,4 +6808,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 515ba574fb4f11a1bbac1143334cb4a4a9865351b585b652ee4fdd89de1c63f7
+// Made of docs/openapi.json with the SHA-256 f0be373d033c29ae9e6ca6efcb1cf2d54359d1b0701a8c8fc8ebda30ecbb4068

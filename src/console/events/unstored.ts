@@ -62,7 +62,7 @@ interface Waiting extends Kept {
 /** Begins with what the last run has left in the file. */
 export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts) {
   const lists: (() => readonly Unwritten[])[] = []
-  const [saving, startedMs] = [openSaving(file, log), clock.now()]
+  const saving = openSaving(file, log)
   let kept: readonly Waiting[] = saving.left.map((one) => ({ ...one, failures: 0 }))
   let numbers = 0
   let failedRounds = 0
@@ -133,7 +133,8 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
     },
     /** The relay has started. Notes that it did not run since the last run was alive: a start that ends at the full disk changes nothing. Never rejects. */
     async isUp() {
-      kept = kept.map((one) => ({ ...one, what: downAfter(one.what, startedMs) }))
+      const upMs = clock.now()
+      kept = kept.map((one) => ({ ...one, what: downAfter(one.what, upMs) }))
       await inTurn(async () => void (await writeAll()))
     },
     /** Adds a part that keeps by itself what it could not write. `list` returns that, so that it is saved to the file with the rest. */

@@ -85,7 +85,7 @@ export function trafficSection({ hours, days }: Traffic): Markup {
   // Days are counted in UTC. In another zone they begin at another hour, so the axis shows the hour, too.
   const dayBegun = (atMs: number) => timeInTable(atMs, days.fromMs.at(-1) ?? atMs)
   return html`<h2 id="traffic">Traffic</h2>
-<p>Counts are written every 10 seconds. If the process is killed, the counts of the last seconds are lost, but no push that was answered with 200.</p>
+<p>Counts are written every 10 seconds; while the store cannot be written they stand still, and are whole again afterwards. If the process is killed, the counts of the last seconds are lost, but no push that was answered with 200.</p>
 ${table({
   label: 'Traffic',
   kind: 'traffic cards',

@@ -41,7 +41,7 @@ function foundByPolls({ pushes, carrier }: Situation, nowMs: number): readonly W
   const { missedSincePush, missed } = pushes
   return [
     `polls found ${countText(missedSincePush)} entries since then that no push brought`,
-    ...(missed.lastFoundAtMs === null ? [] : [', the last one ', agoWord(missed.lastFoundAtMs, nowMs)]),
+    ...(missed.lastFoundAtMs === null ? [] : [', the last one counted ', agoWord(missed.lastFoundAtMs, nowMs)]),
     `. They run at their full rate: ${callsText(carrier.budget)}.`,
   ]
 }

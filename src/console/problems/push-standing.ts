@@ -30,7 +30,7 @@ export function pushEvidence(view: PushChannelView, nowMs: number, arePolled: bo
     case 'too_early':
       return [...last, ' ', ...trialWords(view, nowMs), ...misread]
     case 'healthy':
-      return [...last, ...fewLostWords(view), ...misread]
+      return [...last, ...fewLostWords(view, arePolled), ...misread]
     case 'resumed':
       return [...(arePolled ? resumedWords(view, nowMs) : UNNOTICED), ...misread]
     case 'lossy':
@@ -62,7 +62,8 @@ export function lastPushWords({ lastPushAtMs, restoredAtMs }: PushChannelView, n
 }
 
 /** Says what share of pushes is lost although the channel is healthy; empty if no loss was noticed, or if the share is below 1 %. */
-function fewLostWords({ loss, missed: { lastFoundAtMs } }: PushChannelView): readonly Word[] {
+function fewLostWords({ loss, missed: { lastFoundAtMs } }: PushChannelView, arePolled: boolean): readonly Word[] {
+  if (!arePolled) return [' Whether any are lost now is not known while no poll is answered.']
   if (lastFoundAtMs === null || loss < 0.01) return []
   return [
     ` By estimate, ${percentText(loss)} are lost, and polls find their entries; above ${percentText(LOSSY_ABOVE)} pushes count as lossy.`,
@@ -94,7 +95,7 @@ function fallenWords({ missed: { lastFoundAtMs } }: PushChannelView, sinceMs: nu
     'By estimate, too many pushes were lost or not understood. The estimate fell at ',
     timeWord(sinceMs),
     '; the cause may have ended long before. ',
-    ...(lastFoundAtMs === null ? [] : ['The last lost push was noticed at ', timeWord(lastFoundAtMs), '. ']),
+    ...(lastFoundAtMs === null ? [] : ['The last lost push was counted at ', timeWord(lastFoundAtMs), '. ']),
   ]
 }
 

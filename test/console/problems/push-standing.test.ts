@@ -84,7 +84,7 @@ describe.each([
     'pushes that recover from losses',
     { health: 'lossy', probation: trial, missed: { count: 40, sinceMs: 0, lastFoundAtMs: Date.UTC(2026, 2, 2, 0, 9) } },
     'resumed',
-    'By estimate, too many pushes were lost or not understood. The estimate fell at 2026-03-02T02:13:00.000Z; the cause may have ended long before. The last lost push was noticed at 2026-03-02T00:09:00.000Z. The relay watches them until 2026-03-02T02:24:00.000Z, and then trusts them if few are lost.',
+    'By estimate, too many pushes were lost or not understood. The estimate fell at 2026-03-02T02:13:00.000Z; the cause may have ended long before. The last lost push was counted at 2026-03-02T00:09:00.000Z. The relay watches them until 2026-03-02T02:24:00.000Z, and then trusts them if few are lost.',
   ],
   ['lost pushes', { health: 'lossy', loss: 0.2 }, 'lossy', `${LAST} By estimate, 20 % are lost.`],
   [

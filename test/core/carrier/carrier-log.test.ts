@@ -44,13 +44,14 @@ test('a lasting outage is logged at its start, once a minute with a count, and a
   const limited = 'the carrier asks for fewer calls: the relay makes none until the time in its Retry-After is over'
   for (let second = 0; second < 150; second += 5) {
     fail('rate_limited', 'status 429')
-    flush()
+    flush(7)
     pass(5000)
   }
   answer()
-  flush()
+  flush(7)
   const fields = { level: 'warn', message: limited, reason: 'rate_limited', detail: 'status 429' }
-  const since = new Date(0)
+  // As everybody is told it.
+  const since = new Date(7)
   expect(told()).toEqual([
     fields,
     { ...fields, count: 12, since, seconds: 60 },
@@ -64,7 +65,7 @@ test('during an outage, a minute without a call is not logged', () => {
   fail('network')
   for (let minute = 0; minute < 10; minute++) {
     pass(60_000)
-    flush()
+    flush(null)
   }
   expect(told()).toHaveLength(1)
 })
@@ -88,7 +89,7 @@ test('a carrier that fails on and off causes at most ten lines a minute, and the
   }
   expect(told()).toHaveLength(10)
   pass(60_000)
-  flush()
+  flush(null)
   expect(told().at(-1)).toMatchObject({ message: 'calls to the carrier failed', reason: 'server_error', count: 995 })
   fail('network')
   expect(told().at(-1)?.message).toContain('is down')
@@ -125,7 +126,7 @@ test('an outage that the store knows is logged with its true beginning, and so i
   expect(told()).toEqual([
     { level: 'warn', message: expect.stringContaining('has answered no question since then'), since },
     { level: 'warn', message: 'the answers of the carrier cannot be used', reason: 'rejected', detail: 'status 403', since },
-    { level: 'info', message: 'the carrier answers again', after: 'unusable_answers', failures: 2, seconds: 1860 },
+    { level: 'info', message: 'the carrier answers again', after: 'unusable_answers', failuresSinceStart: 2, seconds: 1860 },
   ])
 })
 

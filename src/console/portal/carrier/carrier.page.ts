@@ -160,7 +160,8 @@ function tokenEvidence(carrier: CarrierState, nowMs: number): Part {
 function breakerEvidence({ breaker }: CarrierState): string {
   if (breaker.state === 'closed')
     return breaker.failures === 0 ? 'Calls do not pause.' : `${countText(breaker.failures)} failures in a row.`
-  const tried = breaker.failures === 0 ? '' : `${counted(breaker.failures, 'question', 'questions')} in a row had no answer. `
+  const tried =
+    breaker.failures === 0 ? '' : `${counted(breaker.failures, 'question', 'questions')} in a row had no answer since the relay started. `
   return `${tried}${pauseText(breaker)}`
 }
 
@@ -178,7 +179,7 @@ function percentText(share: number): string {
 
 function missedText({ missed }: PushChannelView, nowMs: number): Part {
   if (missed.lastFoundAtMs === null) return countText(missed.count)
-  return html`${countText(missed.count)}, the last one found ${relativeTime(missed.lastFoundAtMs, nowMs)}`
+  return html`${countText(missed.count)}, the last one counted ${relativeTime(missed.lastFoundAtMs, nowMs)}`
 }
 
 const DAY_MS = 24 * 3_600_000

@@ -139,7 +139,10 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     tryQuestion,
     aheadMs: time.aheadMs,
     keep: budget.keep,
-    logOutage: carrierLog.flush,
+    logOutage() {
+      const { sinceMs, unanswered } = breaker.state()
+      carrierLog.flush(sinceMs ?? unanswered?.sinceMs ?? null)
+    },
     resume(outage) {
       if (breaker.resume(outage)) carrierLog.resume(outage)
     },

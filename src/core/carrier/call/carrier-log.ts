@@ -45,6 +45,8 @@ interface Outage {
   readonly since: Date
   readonly fromMs: number
   readonly failures: number
+  /** Whether it began before this run or at another replica, so that `failures` are not all. */
+  readonly isResumed: boolean
 }
 
 /** The failures that no log line has counted yet, with the fields of the last failure. */
@@ -136,14 +138,18 @@ export function createCarrierLog(clock: Clock, log: Log) {
       }
       if (lastFailure === null) lastFailure = toldFailure = known.failure
       if (outage !== null) return
-      outage = outageSince(known.sinceMs, null, clock)
+      outage = { ...outageSince(known.sinceMs, null, clock), isResumed: true }
       log.warn({ since: outage.since }, 'the carrier has answered no question since then: one question at a time is tried')
     },
-    /** Logs how many calls have failed since the last line about an outage, if that line is a minute old. Call it every few seconds. */
-    flush() {
+    /**
+     * Logs how many calls have failed since the last line about an outage, if that line is a minute old. Call it every few seconds. `sinceMs`: when the
+     * carrier stopped answering, as everybody is told; null: it answers some questions.
+     */
+    flush(sinceMs: number | null) {
       if (uncounted === null || clock.monotonic() - lastLineAtMs < LINES_EVERY_MS) return
       const { count, trouble, fields } = uncounted
-      const lasting = outage === null ? {} : { since: outage.since, seconds: secondsSince(outage.fromMs, clock) }
+      const lasting =
+        outage === null ? {} : { since: sinceMs === null ? outage.since : new Date(sinceMs), seconds: secondsSince(outage.fromMs, clock) }
       log[levelOf(trouble)]({ ...fields, count, ...lasting }, outage === null ? 'calls to the carrier failed' : messageOf(trouble, fields))
       uncounted = null
       lastLineAtMs = clock.monotonic()
@@ -174,12 +180,22 @@ function levelOf(trouble: Trouble): 'error' | 'warn' {
 }
 
 function outageSince(sinceMs: number, trouble: Outage['trouble'], clock: Pick<Clock, 'now' | 'monotonic'>): Outage {
-  return { trouble, since: new Date(sinceMs), fromMs: clock.monotonic() - Math.max(0, clock.now() - sinceMs), failures: 0 }
+  return {
+    trouble,
+    since: new Date(sinceMs),
+    fromMs: clock.monotonic() - Math.max(0, clock.now() - sinceMs),
+    failures: 0,
+    isResumed: false,
+  }
 }
 
 /** `after`: what its trouble was, such as `down` or `unusable_answers`. */
-function endOf({ trouble, failures, fromMs }: Outage, clock: Pick<Clock, 'monotonic'>): object {
-  return { ...(trouble === null ? {} : { after: trouble }), failures, seconds: secondsSince(fromMs, clock) }
+function endOf({ trouble, failures, isResumed, fromMs }: Outage, clock: Pick<Clock, 'monotonic'>): object {
+  return {
+    ...(trouble === null ? {} : { after: trouble }),
+    [isResumed ? 'failuresSinceStart' : 'failures']: failures,
+    seconds: secondsSince(fromMs, clock),
+  }
 }
 
 function secondsSince(fromMs: number, clock: Pick<Clock, 'monotonic'>): number {

@@ -74,7 +74,11 @@ const upstreamSchema = named('Upstream', () =>
         .nullable()
         .describe('The evidence of the silence, as it stood when the silence was noticed.'),
       probation: pushProbation(),
-      missed: z.strictObject({ count: wholeNumber(), since: instant().nullable(), lastFoundAt: instant().nullable() }),
+      missed: z.strictObject({
+        count: wholeNumber(),
+        since: instant().nullable(),
+        lastFoundAt: instant().nullable().describe('When the last one was counted: `poll.missedPushGrace` after a poll found it.'),
+      }),
     }),
     refusedSignatures: z
       .array(z.strictObject({ address: z.string(), count: wholeNumber(), firstAt: instant(), lastAt: instant() }))
