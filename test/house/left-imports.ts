@@ -5,6 +5,5 @@ export const LEFT: readonly string[] = [
   'console/cli/inbox.ts upkeep/jobs/jobs.routes.ts',
   'console/cli/inbox.ts upkeep/refusals/refusals.routes.ts',
   'console/cli/replay.ts upkeep/jobs/follow-job.ts',
-  'console/events/tell-operators.tx.ts upkeep/erasure/erasure.rules.ts',
   'core/http/delivery/deliveries.routes.ts upkeep/jobs/jobs.routes.ts',
 ]

@@ -4,6 +4,7 @@ import { newHealth, resetHealth } from '../../core/domain/delivery/endpoint-heal
 import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
 import { defaultSettings, noFilters } from '../../core/domain/delivery/endpoint-state.ts'
 import { OPERATOR_NAME, type OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
+import { ERASED_WORD } from '../../core/domain/history/erased.ts'
 import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
 import { findTombstones } from '../../core/flow/tombstones.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
@@ -15,7 +16,7 @@ import { beginTrouble, endTrouble, listTroubles, saveTrouble, takeQuarantineCoun
 import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
 import { listNewestPushes } from '../../core/store/ingest/inbox-lists.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
-import { ERASED_WORD } from '../../upkeep/erasure/erasure.rules.ts'
+
 import {
   DOWN_SUBJECTS,
   type Down,
@@ -26,6 +27,7 @@ import {
   tellQuarantined,
   tellUnderstood,
 } from '../problems/trouble.ts'
+
 import { listRefused } from '../refused/refused-pushes.rows.ts'
 import { notStoredSince } from '../refused/refused-pushes.rules.ts'
 

@@ -1,5 +1,5 @@
 import type { Found } from '../../console/problems/concern.ts'
-import type { MarkedTombstone, StorageState } from '../../core/domain/history/erased.ts'
+import { ERASED_WORD, type MarkedTombstone, type StorageState } from '../../core/domain/history/erased.ts'
 import { isObject, isRawNumber, parseKeepingNumbers } from '../../core/domain/json-body.ts'
 import { type NameSearch, type ReplacedNames, replaceNames } from '../../core/domain/names-in-text.ts'
 
@@ -119,8 +119,6 @@ export function placeAfter({ source }: MentionPlace, last: number | null): Menti
   const next = MENTION_SOURCES[MENTION_SOURCES.indexOf(source) + 1]
   return next === undefined ? null : { source: next, after: 0 }
 }
-
-export const ERASED_WORD = '(erased)'
 
 /** The name of a record with the headers of a refused push. */
 export const REFUSED_HEADERS = 'refused_headers'

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { ERASED_WORD } from '../../../src/core/domain/history/erased.ts'
 import { searchFor } from '../../../src/core/domain/names-in-text.ts'
-import { ERASED_WORD, eraseInRecord, eraseInText } from '../../../src/upkeep/erasure/erasure.rules.ts'
+import { eraseInRecord, eraseInText } from '../../../src/upkeep/erasure/erasure.rules.ts'
 
 const search = searchFor(new Set(['GONE0001', '2026', 'TRUE', 'NULL', 'ADMIN', 'TRACKINGID']))
 

@@ -127,3 +127,5 @@ function partOf(
   }
   return { erased, others }
 }
+
+export const ERASED_WORD = '(erased)'
