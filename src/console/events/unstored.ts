@@ -133,8 +133,7 @@ export function createUnstored({ write, file, clock, log, wake }: UnstoredPorts)
     },
     /** The relay has started. Notes that it did not run since the last run was alive: a start that ends at the full disk changes nothing. Never rejects. */
     async isUp() {
-      const upMs = clock.now()
-      kept = kept.map((one) => ({ ...one, what: downAfter(one.what, upMs) }))
+      kept = kept.map((one) => ({ ...one, what: downUntil(clock.now(), one.what) }))
       await inTurn(async () => void (await writeAll()))
     },
     /** Adds a part that keeps by itself what it could not write. `list` returns that, so that it is saved to the file with the rest. */
@@ -166,7 +165,7 @@ function createTurns(log: Pick<Log, 'error'>): (work: () => Promise<void>) => Pr
   }
 }
 
-function downAfter(what: Unwritten, startedMs: number): Unwritten {
+function downUntil(startedMs: number, what: Unwritten): Unwritten {
   return what.kind === 'alive' ? { kind: 'down', down: { lastSeenMs: what.atMs, startedMs } } : what
 }
 

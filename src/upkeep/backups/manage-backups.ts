@@ -84,6 +84,11 @@ const COMPARED_MS_MAX = 30_000
 /** The jobs of scheduled backups have this name in place of an app's name. */
 const SCHEDULE = 'schedule'
 
+function refuseFolder(cause: unknown): never {
+  if (cause instanceof AppError) throw cause
+  throw new AppError('not_backed_up', `The folder of backups cannot be used: ${describeFailure(cause)}.`, { cause })
+}
+
 /** Ends the jobs of backups that were interrupted when the relay stopped or was killed. */
 export async function openManageBackups(ports: ManageBackupsPorts) {
   const { write, folder, settings, clock } = ports
@@ -142,11 +147,7 @@ export async function openManageBackups(ports: ManageBackupsPorts) {
     /** Starts a backup. `body`: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
     async start(body: unknown, by: Actor): Promise<Job> {
       const name = nameIn(body)
-      const known = await list(placeOf()).catch((cause: unknown) => {
-        throw cause instanceof AppError
-          ? cause
-          : new AppError('not_backed_up', `The folder of backups cannot be used: ${describeFailure(cause)}.`, { cause })
-      })
+      const known = await list(placeOf()).catch(refuseFolder)
       if (known.some((one) => one.name === name))
         throw new AppError('not_backed_up', `There is a backup "${name}" already. Choose another name.`)
       const action = { atMs: clock.now(), by, action: 'store.backup_started', target: { kind: 'store', id: name }, detail: {} } as const
