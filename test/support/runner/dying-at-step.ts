@@ -16,11 +16,12 @@ export async function dyingAtStep<T>(step: number, work: () => Promise<T>): Prom
     if (steps >= step) throw new Died()
     steps += 1
   }
-  const real = { open: fs.openSync, ...Object.fromEntries(STEPS.map((name) => [name, fs[name]])) }
+  const { openSync } = fs
+  const real = { openSync, ...Object.fromEntries(STEPS.map((name) => [name, fs[name]])) }
   for (const name of STEPS) Object.assign(fs, { [name]: before(count, fs[name]) })
   fs.openSync = (path, flags, mode) => {
     if (typeof flags === 'string' && flags !== 'r') count()
-    return real.open(path, flags, mode)
+    return openSync(path, flags, mode)
   }
   syncBuiltinESMExports()
   try {
@@ -29,7 +30,7 @@ export async function dyingAtStep<T>(step: number, work: () => Promise<T>): Prom
     if (!(error instanceof Died)) throw error
     return { result: null, steps }
   } finally {
-    Object.assign(fs, { ...real, openSync: real.open })
+    Object.assign(fs, real)
     syncBuiltinESMExports()
   }
 }
