@@ -29,6 +29,7 @@ const FILTERS: Readonly<Record<string, Told>> = {
   status: { args: ['--status', 'Created', '--status', 'Ingested'], shown: ['Created', 'Ingested'] },
   detailedStatus: { args: ['--detailed-status', 'ArrivedT2'], shown: ['ArrivedT2'] },
   distributionType: { args: ['--distribution-type', 'Mailbox'], shown: ['Mailbox'] },
+  label: { args: ['--label', 'shop=north'], shown: ['shop=north'] },
   displayToConsumer: { args: ['--display-to-consumer', 'no'], shown: false },
 }
 const ONLY_ADD: Readonly<Record<string, Told>> = {
@@ -42,7 +43,7 @@ const ONLY_SET: Readonly<Record<string, Told>> = {
 }
 /** What takes a member back, in the order of `SETTINGS` and `FILTERS`. */
 const TAKEN_BACK = `--signature carrier --no-backfill --no-rate --no-concurrency --no-schedule --refusals wait --remove-header X-Shop
-  --no-status --no-detailed-status --no-distribution-type --no-display-to-consumer`.split(/\s+/)
+  --no-status --no-detailed-status --no-distribution-type --no-label --no-display-to-consumer`.split(/\s+/)
 
 const argsOf = (...some: readonly Readonly<Record<string, Told>>[]) =>
   some.flatMap((settings) => Object.values(settings).flatMap(({ args }) => args))

@@ -63,7 +63,7 @@ test('status says if the carrier was not asked yet; parcels lists what the carri
   await run('refresh', 'UN300000001SE', 'UN300000002SE')
   expect((await run('parcels', '--unknown')).stdout).toMatch(/^TRACKING NUMBER .*\nUN300000001SE +never +in .*\n$/)
   expect((await run('parcels', 'UN', '--unknown')).stdout).toMatch(/^TRACKING NUMBER .*\nUN300000001SE .*\n$/)
-  expect(await row('carrier')).toMatch(/ +answers +answered .* ago; \d of today's [\d,]+ calls are used$/)
+  expect(await row('carrier')).toMatch(/ +the last call was answered +answered .* ago; \d of today's [\d,]+ calls are used$/)
   expect(await row('parcels')).toMatch(/ 3 known, 3 polled, \d due now$/)
   // A parcel from a push is no longer polled if the carrier does not know any of its identifiers.
   await world.push(pushBody({ trackingIds: ['75000001'] }))

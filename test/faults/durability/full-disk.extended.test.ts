@@ -81,12 +81,12 @@ testWith('a small file system')('S5: what was refused at a full disk is known to
   const [stoppingMs, , startingMs] = [Date.now(), await first.stop(), Date.now()]
   rmSync(ballast)
   const { operate } = await start()
-  const startedMs = Date.now()
   expect((await operate('GET', '/relay/overview')).body.pushes).toMatchObject({ refused: [{ cause: 'not_stored', count: 28 }] })
   const ended = await toldOnce('disk_usable')
+  const toldMs = Date.now()
   expect(ended).toMatchObject({ refused: 28, down: [expect.anything()] })
   const { down } = JSON.parse(JSON.stringify(ended))
-  const times = [stoppingMs, Date.parse(down[0].lastSeenAt), startingMs, Date.parse(down[0].startedAt), startedMs]
+  const times = [stoppingMs, Date.parse(down[0].lastSeenAt), startingMs, Date.parse(down[0].startedAt), toldMs]
   expect(times).toEqual(times.toSorted((a, b) => a - b))
   const { body } = await operate('GET', '/relay/tallies?kind=pushes')
   expect(JSON.stringify(body)).toContain('"storage_unavailable":28')
