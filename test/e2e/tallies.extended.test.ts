@@ -37,7 +37,7 @@ test('counts survive a restart, and calls are counted by who caused them', async
   expect(calls.token).toBeGreaterThan(0)
   expect(Object.keys(await sumOf(second.internalUrl, 'disk'))).toEqual(['free'])
   const visitor = await loggedInAt(second.internalUrl)
-  expect((await visitor.get('/')).text).toContain('aria-label="pushes, last 24 hours: 4"')
+  expect((await visitor.get('/')).text).toContain('aria-label="pushes, last 24 hours: 4, refused: 0"')
   const page = (await visitor.get('/carrier')).text
   expect(page).toMatch(/Apps’ questions<\/th><td role="cell" data-l="Calls" class="n">1</)
   expect(page).toContain('aria-label="Last 24 hours: 4 pushes, 0 missed"')
