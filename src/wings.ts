@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Registry } from 'prom-client'
+import type { SectionsOf } from './console/portal/parcels/parcel-sections.ts'
 import type { PagesOf } from './console/portal/portal.ts'
 import type { ProblemsOf } from './console/reporting/reporting.ts'
 import type {} from './console/use-cases.ts'
@@ -30,6 +31,8 @@ interface Offer {
   readonly problems?: () => Promise<ProblemsOf>
   /** Pages of the portal. */
   readonly pages?: () => Promise<PagesOf<UseCases>>
+  /** Sections of the portal's page of a parcel. */
+  readonly parcelSections?: () => Promise<SectionsOf<UseCases>>
 }
 
 const loadServer = async () => (await import('./server/postgres/server-stores.ts')).SERVER_STORES
@@ -84,7 +87,10 @@ export const WINGS: readonly Offer[] = [
     metrics: async () => (await import('./upkeep/retention/retention.metrics.ts')).registerRetention,
     problems: async () => (await import('./upkeep/retention/retention.problems.ts')).retentionProblems,
   },
-  { routes: async () => (await import('./insight/order/order.routes.ts')).ORDER_ROUTES },
+  {
+    routes: async () => (await import('./insight/order/order.routes.ts')).ORDER_ROUTES,
+    parcelSections: async () => (await import('./insight/order/order.page.ts')).orderSections,
+  },
   {
     commands: { export: async () => (await import('./insight/export/export.command.ts')).exportCommand() },
   },

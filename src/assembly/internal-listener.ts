@@ -9,6 +9,7 @@ import { DOCUMENT_ROUTES, type DocumentRoutePorts } from '../console/document/do
 import { OPERATOR_ROUTES } from '../console/events/operator.routes.ts'
 import { OVERVIEW_ROUTES } from '../console/overview/overview.routes.ts'
 import { createShowDocs, type DocsOptions } from '../console/portal/docs/docs.ts'
+import type { SectionsOf } from '../console/portal/parcels/parcel-sections.ts'
 import { createPortal, type PagesOf, type PortalOptions } from '../console/portal/portal.ts'
 import type { Authenticate } from '../core/flow/admin/tokens/authenticate.ts'
 import type { Serve } from '../core/flow/history/serve.ts'
@@ -84,14 +85,15 @@ export interface InternalOptions
   >
 }
 
-const NO_PAGES: PagesOf<unknown> = () => []
+const NOTHING: PagesOf<unknown> & SectionsOf<unknown> = () => []
 
 /** Creates the listener for apps and operators. It serves the carrier's own API, /relay, health and metrics, and the portal. */
 export async function createInternalListener(options: InternalOptions): Promise<RequestListener> {
   const { authenticate, countFailure } = options
-  const [{ internal, capabilities }, offered] = await Promise.all([
+  const [{ internal, capabilities }, offered, sections] = await Promise.all([
     loadRoutes(),
-    Promise.all(WINGS.map(async ({ pages }) => (await pages?.()) ?? NO_PAGES)),
+    Promise.all(WINGS.map(async ({ pages }) => (await pages?.()) ?? NOTHING)),
+    Promise.all(WINGS.map(async ({ parcelSections }) => (await parcelSections?.()) ?? NOTHING)),
   ])
   const authorize = createAuthorize(authenticate, countFailure)
   const ports = {
@@ -106,7 +108,7 @@ export async function createInternalListener(options: InternalOptions): Promise<
     app.use(plainRequests(options)).use(continueAlways).use(createInternalRouter(ports, internal).routes())
     const parts = { ...options, ...options.portal }
     const portal = createPortal(
-      parts,
+      { ...parts, parcelSections: sections.flatMap((sectionsOf) => sectionsOf(parts)) },
       offered.flatMap((pagesOf) => pagesOf(parts)),
     )
     app.use(portal.routes).use(portal.lost).use(methodNotAllowed())

@@ -17,6 +17,7 @@ import { addLive, type LiveStreams } from './live/live-streams.ts'
 import { addLogin } from './login/login.routes.ts'
 import { overviewPage } from './overview/overview.page.ts'
 import { parcelPages } from './parcels/parcel.pages.ts'
+import type { ParcelSection } from './parcels/parcel-sections.ts'
 import { createPageTable, createServePage, type PageTable, pageMeant, presentAsset } from './serve-page.ts'
 import type { SessionSettings, Sessions } from './session.ts'
 import { reloadPages, type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
@@ -41,6 +42,8 @@ export interface PortalOptions extends UseCases, SettingsPagesOptions {
   readonly readAsset: (name: string) => Buffer | null
   readonly version: string
   readonly log: Log
+  /** What wings show on the page of a parcel. */
+  readonly parcelSections: readonly ParcelSection[]
 }
 
 export interface Portal {

@@ -1,9 +1,7 @@
 import { Readable } from 'node:stream'
-import { type InspectedParcel, WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../core/domain/admin/parcel-list.ts'
-import { spanText } from '../../../core/domain/amounts.ts'
+import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../core/domain/admin/parcel-list.ts'
 import { AppError } from '../../../core/domain/errors.ts'
-import { type Entry, type FirstReport, type Learning, learningOf, type Source } from '../../../core/domain/history/history.ts'
-import type { Texts } from '../../../core/domain/history/observation.ts'
+import type { Entry } from '../../../core/domain/history/history.ts'
 import { pickText } from '../../../core/domain/history/pull-response.ts'
 import { parseTypedIdentifier } from '../../../core/domain/identifiers.ts'
 import { compareBytes, receivedText } from '../../../core/domain/text.ts'
@@ -13,9 +11,11 @@ import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type Form, type FormFile, mistakeIn } from '../form.ts'
 import { html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
-import { actionButton, asOfLine, copyable, crumbs, facts, headline, icon, island, stateMark, table } from '../parts.ts'
-import { relativeTime, timeInLine, timeInSentence } from '../times.ts'
+import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark } from '../parts.ts'
+import { relativeTime, timeInSentence } from '../times.ts'
+import { consumerTable, timeline } from './parcel-history.page.ts'
 import { COLUMN_LENGTH_MAX, dueText, mainIdentifier, parcelListPage, STOPPED_BECAUSE, type WatchSaid } from './parcel-list.page.ts'
+import { type ParcelSection, showSections } from './parcel-sections.ts'
 
 /** The message on the page: why asking the carrier brought no news. Null: no message. */
 type ParcelSaid = 'unknown' | 'unavailable' | null
@@ -29,7 +29,12 @@ const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, the
 function parcelPage(
   visit: Visit,
   parcel: ExplainedParcel,
-  shown: { readonly language: string | null; readonly said: ParcelSaid; readonly watchedBy: string | null },
+  shown: {
+    readonly language: string | null
+    readonly said: ParcelSaid
+    readonly watchedBy: string | null
+    readonly sections: Awaited<ReturnType<typeof showSections>>
+  },
 ): string {
   const { to, nowMs, person } = visit
   const { state, identifiers, entries } = parcel
@@ -56,11 +61,13 @@ ${headline({
 ${noteOf(shown.said)}
 ${island('facts', facts(factsOf(parcel, shown.watchedBy, nowMs)))}
 ${isAdmin ? html`<p>${link(withQuery(to`/deliveries`, { parcel: name }), 'Its deliveries to webhooks')}, ${link(withQuery(to`/audit`, { about: 'parcel', id: name }), 'who ordered what about it')}</p>` : null}
+${shown.sections.before}
 ${island(
   'history',
   html`${tabsOf(visit, name, languages, language)}
 ${language === null ? timeline(parcel, nowMs) : consumerTable(entries, language, nowMs)}`,
 )}
+${shown.sections.after}
 ${shareSection(visit, name)}
 ${isAdmin ? eraseSection(visit, name) : null}`
   return renderPage(visit, { title: `${name} · Parcels`, section: 'parcels', person, main })
@@ -162,107 +169,6 @@ function languageName(tag: string): string {
   }
 }
 
-/** Shows the entries as an app shows them to a consumer who reads `language`. If an entry has no text in `language`, shows another language. */
-function consumerTable(entries: readonly Entry[], language: string, nowMs: number): Markup {
-  const visible = entries.filter(({ displayToConsumer }) => displayToConsumer)
-  return table({
-    label: `What a consumer sees, newest first`,
-    columns: [{ title: 'Happened', isTime: true }, { title: 'Status' }, { title: 'Text' }],
-    rows: visible.map((entry, at) => {
-      const picked = pickText(entry, 'consumer', [language])
-      return [
-        timeInLine(entry.atMs, visible[at - 1]?.atMs ?? null, nowMs),
-        whatHappened(entry),
-        picked === null || picked.text === null ? html`<span class="dim">no text</span>` : textIn(picked.language, picked.text),
-      ]
-    }),
-  })
-}
-
-/** If the relay learns of an entry within this time after the event, the page says "at once". */
-const AT_ONCE_MS = 5000
-
-/** Shows the entries of a parcel, newest first: their texts for consumers, and when and how the relay learnt of each entry. */
-function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
-  if (entries.length === 0) return html`<p>The carrier has told nothing about it yet.</p>`
-  const learnings = entries.map(learningOf)
-  // When the relay first knew the parcel. A missing push is a fault only if the event happened after this time.
-  const knownSinceMs = Math.min(...[state.watchedAtMs, ...learnings.map(({ first }) => first.atMs)].filter((atMs) => atMs !== null))
-  return table({
-    label: 'History, newest first',
-    kind: 'cards tl',
-    columns: [
-      { title: 'Happened', isTime: true },
-      { title: 'Status' },
-      { title: 'The carrier says' },
-      { title: 'A consumer sees' },
-      { title: 'We learnt of it' },
-      { title: 'By' },
-    ],
-    rows: entries.map((entry, at) => {
-      const { first, confirmed } = learnings[at] ?? learningOf(entry)
-      return [
-        timeInLine(entry.atMs, entries[at - 1]?.atMs ?? null, nowMs),
-        whatHappened(entry),
-        textsOf(entry, ({ detailed }) => detailed),
-        entry.displayToConsumer
-          ? textsOf(entry, ({ consumer }) => consumer)
-          : html`<span class="dim">nothing</span><small>not for consumers</small>`,
-        learntWhen(first, entry.atMs, nowMs),
-        sourcesOf({ first, confirmed }, { happenedAtMs: entry.atMs, knownSinceMs, nowMs }),
-      ]
-    }),
-  })
-}
-
-/** Shows the status of an entry with its detail and its location. */
-function whatHappened({ status, detailedStatus, location }: Entry): Markup {
-  const detail = detailedStatus === status ? null : html`<small>${detailedStatus}</small>`
-  return html`<strong>${status}</strong>${detail}<small>${location === '' ? 'no place' : location}</small>`
-}
-
-/** Shows one text of an entry, which `of` picks, in each language. */
-function textsOf({ texts }: Entry, of: (texts: Texts) => string | null | undefined): Part {
-  const given = Object.entries(texts).flatMap(([language, ofLanguage]) => {
-    const text = of(ofLanguage)
-    return text === null || text === undefined ? [] : [{ language, text }]
-  })
-  if (given.length === 0) return html`<span class="dim">nothing</span>`
-  const sorted = given.toSorted((a, b) => (a.language < b.language ? -1 : 1))
-  return html`<div>${sorted.map(({ language, text }) => textIn(language, text))}</div>`
-}
-
-function textIn(language: string, text: string): Markup {
-  return html`<p lang="${language}"><span class="lang" aria-hidden="true">${language}</span>${text}</p>`
-}
-
-function learntWhen({ atMs }: FirstReport, happenedAtMs: number, nowMs: number): Markup {
-  if (atMs === null) return html`<span class="dim">not kept</span>`
-  const lagMs = atMs - happenedAtMs
-  // The carrier’s clock may be ahead of ours.
-  if (lagMs < AT_ONCE_MS)
-    return html`at once<small>${lagMs < 0 ? 'the carrier’s clock is ahead' : `${(lagMs / 1000).toFixed(1)} s later`}</small>`
-  return html`${timeInLine(atMs, happenedAtMs, nowMs)}<small>${spanText(lagMs)} later</small>`
-}
-
-const OTHER: Readonly<Record<Source, string>> = { push: 'a poll agreed', poll: 'the push came' }
-
-function sourcesOf(
-  { first, confirmed }: Learning,
-  { happenedAtMs, knownSinceMs, nowMs }: { readonly happenedAtMs: number; readonly knownSinceMs: number; readonly nowMs: number },
-): Markup {
-  const { source } = first
-  const told = (isLate: boolean, other: Part) =>
-    html`<span class="${isLate ? 'late' : ''}">${icon(source)}</span> ${source}<small>${other}</small>`
-  if (confirmed !== null) {
-    const { atMs } = confirmed
-    return told(false, atMs === null ? OTHER[source] : html`${OTHER[source]} at ${timeInLine(atMs, happenedAtMs, nowMs)}`)
-  }
-  if (source === 'push') return told(false, 'no poll has listed it yet')
-  if (happenedAtMs < knownSinceMs) return told(false, 'from before we knew the parcel')
-  return told(true, html`<span class="warn-text">no push came</span>`)
-}
-
 const LIST_MAX = 100
 const ANY = { by: null, fromMs: null, toMs: null }
 
@@ -302,10 +208,12 @@ async function givenList({ file, get }: Form): Promise<GivenList | null> {
   return list.lines.every((line) => line.trim() === '') ? null : list
 }
 
-type Parts = Pick<UseCases, 'lookAtParcels' | 'operations' | 'manageParcels' | 'watchList'>
+interface Parts extends Pick<UseCases, 'lookAtParcels' | 'operations' | 'manageParcels' | 'watchList'> {
+  readonly parcelSections: readonly ParcelSection[]
+}
 
 // oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
-export function parcelPages({ lookAtParcels, operations, manageParcels, watchList }: Parts): readonly PageRoute[] {
+export function parcelPages({ lookAtParcels, operations, manageParcels, watchList, parcelSections }: Parts): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
     { method: 'get', path: '/parcels', scope: 'status', answer: list },
@@ -337,7 +245,8 @@ export function parcelPages({ lookAtParcels, operations, manageParcels, watchLis
   async function show(visit: Visit, said: ParcelSaid): Promise<PageAnswer> {
     const language = visit.query('view') === 'consumer' ? visit.query('language') : null
     const parcel = await lookAtParcels.inspect(visit.param('identifier'))
-    const page = parcelPage(visit, parcel, { language, said, watchedBy: await watchedBy(visit, parcel) })
+    const [sections, by] = await Promise.all([showSections(parcelSections, visit, parcel), watchedBy(visit, parcel)])
+    const page = parcelPage(visit, parcel, { language, said, watchedBy: by, sections })
     return { page, status: said === 'unavailable' ? 503 : 200 }
   }
 
