@@ -25,6 +25,8 @@ interface Offer {
   readonly orders?: Readonly<Record<string, () => Promise<Command>>>
   /** Routes of the internal listener. */
   readonly routes?: () => Promise<readonly Route<UseCases & WithAuthorize>[]>
+  /** Which routes of the core or the console the API document lists before these; absent: all of the console's. */
+  readonly routesAfter?: 'deliveries' | 'parcels'
   /** Metrics: registers them, and returns what reads their values before a scrape. */
   readonly metrics?: () => Promise<(registry: Registry, relay: MeasuredParts) => () => unknown>
   /** Problems of the overview: finds what is wrong. */
@@ -56,6 +58,18 @@ export const WINGS: readonly Offer[] = [
     commands: { verify: async () => (await import('./upkeep/refusals/verify.command.ts')).verifyCommand() },
     routes: async () => (await import('./upkeep/refusals/refusals.routes.ts')).REFUSALS_ROUTES,
     pages: async () => (await import('./upkeep/refusals/refusals.page.ts')).refusalPages,
+  },
+  {
+    commands: { inbox: async () => (await import('./upkeep/inbox/inbox.command.ts')).inboxCommand() },
+    routes: async () => (await import('./upkeep/inbox/inbox.routes.ts')).INBOX_ROUTES,
+    routesAfter: 'parcels',
+    pages: async () => (await import('./upkeep/inbox/inbox.page.ts')).inboxPages,
+  },
+  {
+    commands: { replay: async () => (await import('./upkeep/replay/replay.command.ts')).replayCommand() },
+    orders: { deliveries: async () => (await import('./upkeep/replay/replay.command.ts')).replayCommand() },
+    routes: async () => (await import('./upkeep/replay/replay.routes.ts')).REPLAY_ROUTES,
+    routesAfter: 'deliveries',
   },
   {
     routes: async () => (await import('./upkeep/jobs/jobs.routes.ts')).JOBS_ROUTES,

@@ -1,7 +1,6 @@
 import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Middleware } from 'koa'
-import { INBOX_ROUTES } from '../console/api/inbox.routes.ts'
 import { PARCEL_LISTS_ROUTES, PARCELS_ROUTES } from '../console/api/parcels.routes.ts'
 import { RELOAD_ROUTES, SECRETS_ROUTES } from '../console/api/reload.routes.ts'
 import { OPERATIONS_ROUTES } from '../console/audit/operations.routes.ts'
@@ -48,12 +47,13 @@ interface RouteTable {
 }
 
 export async function loadRoutes(): Promise<RouteTable> {
-  const offered = (await Promise.all(WINGS.map(async ({ routes }) => (await routes?.()) ?? []))).flat()
+  const offers = await Promise.all(WINGS.map(async ({ routes, routesAfter }) => ({ after: routesAfter, routes: (await routes?.()) ?? [] })))
+  const offered = (place?: 'deliveries' | 'parcels') => offers.flatMap(({ after, routes }) => (after === place ? routes : []))
   const history = [...TOKEN_ROUTES, ...STATUS_ROUTES]
-  const delivery = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES, ...OPERATOR_ROUTES]
-  const parcels = [...PARCEL_LISTS_ROUTES, ...PARCELS_ROUTES, ...INBOX_ROUTES]
+  const delivery = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES, ...offered('deliveries'), ...OPERATOR_ROUTES]
+  const parcels = [...PARCEL_LISTS_ROUTES, ...PARCELS_ROUTES, ...offered('parcels')]
   const operations = [...OPERATIONS_ROUTES, ...OVERVIEW_ROUTES, ...RELOAD_ROUTES, ...SECRETS_ROUTES]
-  const admin = [...parcels, ...operations, ...offered, ...HEALTH_ROUTES, ...DOCUMENT_ROUTES]
+  const admin = [...parcels, ...operations, ...offered(), ...HEALTH_ROUTES, ...DOCUMENT_ROUTES]
   return {
     internal: [...history, ...delivery, ...UPSTREAM_ROUTES, ...admin],
     capabilities: [

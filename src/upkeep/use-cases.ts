@@ -1,5 +1,7 @@
 import type { Job } from '../core/domain/admin/job.ts'
 import type { Audited } from '../core/domain/admin/operator-action.ts'
+import type { BatchReport, Reprocessed } from '../core/domain/history/recording.ts'
+import type { DismissedHeld, HeldRange, HeldSelection } from '../core/domain/ingest/inbox.ts'
 import type { Refusal } from '../core/domain/ingest/refused-pushes.ts'
 import type { Posted } from '../core/flow/write-side.ts'
 import type { BackupEnd, BackupState } from './backups/backup.rules.ts'
@@ -8,6 +10,7 @@ import type { Check } from './check/manage-check.ts'
 import type { ErasureWrites } from './erasure/erasure-ports.ts'
 import type { ManageErasures } from './erasure/manage-erasures.ts'
 import type { TombstoneKeyKeeper } from './erasure/tombstone-key.ts'
+import type { ManageInbox } from './inbox/manage-inbox.ts'
 import type { ManageJobs } from './jobs/manage-jobs.ts'
 import type { ManageMoves } from './moving/manage-moves.ts'
 import type { ManageRebuild } from './rebuild/manage-rebuild.ts'
@@ -20,6 +23,7 @@ declare module '../core/http/use-cases.ts' {
     readonly check: Check
     readonly manageBackups: Pick<ManageBackups, 'list' | 'start' | 'progressOf'>
     readonly manageErasures: ManageErasures
+    readonly manageInbox: ManageInbox
     readonly manageJobs: ManageJobs
     readonly manageRebuild: ManageRebuild
     readonly manageRetention: ManageRetention
@@ -36,7 +40,7 @@ declare module '../core/wiring/relay.ts' {
 }
 
 declare module '../core/flow/write-side.ts' {
-  interface WriteSide extends ErasureWrites, UpkeepWrites {}
+  interface WriteSide extends ErasureWrites, InboxWrites, UpkeepWrites {}
 }
 
 /** The other verbs of this wing that write. Times are epoch milliseconds. */
@@ -65,4 +69,33 @@ interface UpkeepWrites {
   adjustRetention(retention: Retention): Promise<void>
   /** Stores an explained refusal, and deletes the oldest refusals beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
+}
+
+/** The verbs that write to the inbox. */
+interface InboxWrites {
+  /**
+   * Reprocesses a quarantined or expired push of the inbox as if it had arrived now. If it still cannot be recorded, it stays in the inbox
+   * with the new reason.
+   */
+  reprocess(request: Audited & { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
+  /** Reprocesses up to `limit` selected pushes in the same way, the oldest first, with inbox ids above `after` and up to `upTo`. */
+  reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
+  /**
+   * Dismisses a quarantined push, which stays unrecorded unless it is reprocessed. `done`: the push is dismissed. `settled`: it was not in
+   * quarantine. `unknown`: there is no such push.
+   */
+  dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
+  /** Dismisses up to `limit` quarantined pushes of a reason, the oldest first, with inbox ids above `after` and up to `upTo`. */
+  dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
+}
+
+interface ReprocessRequest extends Audited, HeldRange {
+  readonly selection: HeldSelection
+  readonly nowMs: number
+}
+
+interface ReprocessedBatch {
+  readonly report: BatchReport
+  /** The inbox id of the last push of this batch; null: there are no more. */
+  readonly next: number | null
 }

@@ -1,7 +1,6 @@
 import { builtinModules } from 'node:module'
 import { posix } from 'node:path'
 import { EMPTY_NAMES, READS_ENVIRONMENT, ROOMS, type Room, TOLD_THE_TIME, WINGS } from './house-rules.ts'
-import { LEFT } from './left-imports.ts'
 import type { Finding, SourceModule } from './source-module.ts'
 
 /** How many modules and imports were read, and one line for each violation. Each line begins with a file. */
@@ -50,8 +49,7 @@ function checkImport(
     if (!modules.some((other) => other.path === target)) return [`${at}: imports ${specifier}, which is no module`]
     const wing = wingOf(path)
     const isOfWing = wing === wingOf(target) || (WINGS[wing] ?? [wingOf(target)]).includes(wingOf(target))
-    if (!isOfWing && WINGS[wingOf(target)] !== undefined)
-      return LEFT.includes(`${path} ${target}`) ? [] : [`${at}: ${wing}/ may not import ${target}`]
+    if (!isOfWing && WINGS[wingOf(target)] !== undefined) return [`${at}: ${wing}/ may not import ${target}`]
     const places = [...room.imports, ...(isOfTypes ? (room.types ?? []) : []), room.place.startsWith('*') ? path : homeOf(path)]
     return isWithin(target, places) ? [] : [`${at}: ${room.place} may not import ${target}`]
   }

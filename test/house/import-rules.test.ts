@@ -1,10 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, posix } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { checkHouse } from './check-house.ts'
-import { LEFT } from './left-imports.ts'
 import { parseModule, readModules } from './source-module.ts'
 
 const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
@@ -16,13 +15,6 @@ describe('the sources', () => {
   test('keep to the rules of the house', () => {
     console.info(`the house: read ${report.modules} modules and ${report.imports} imports`)
     expect(report.violations).toEqual([])
-  })
-
-  test('every import that is left against the table of wings is still there', () => {
-    const imports = modules.flatMap(({ path, imports }) =>
-      imports.map(({ specifier }) => `${path} ${posix.join(posix.dirname(path), specifier ?? '')}`),
-    )
-    expect(LEFT.filter((line) => !imports.includes(line))).toEqual([])
   })
 
   test('are read completely: every file, and every import that begins a line', () => {

@@ -48,6 +48,8 @@ const OWN: Readonly<Record<string, readonly [command: string | null, route: stri
   check: ['check', '/relay/check'],
   erasure: ['forget', '/relay/parcels/forget'],
   refusals: ['verify', '/relay/refusals'],
+  inbox: ['inbox', '/relay/inbox'],
+  replay: ['replay', '/relay/endpoints/:id/replay'],
   jobs: [null, '/relay/jobs'],
   rebuild: ['rebuild', '/relay/rebuild'],
   moving: ['move-store', '/relay/store/move'],

@@ -16,10 +16,9 @@ import {
 import { addLimitOption, findEndpoint, type LimitOptions, printList } from './asking/lists.ts'
 import { fail, failUsage } from './exit-codes.ts'
 import { describeAnswer, dueNow, explainAttempt } from './present-endpoint.ts'
-import { replayCommand } from './replay.ts'
 import { age, type Cell, plain, readTimeOption, shownBody, type Tone, table } from './terminal.ts'
 
-/** `deliveries`: lists, shows, retries, skips and replays deliveries of a running relay. */
+/** `deliveries`: lists, shows, retries and skips deliveries of a running relay. */
 export function deliveriesCommand(): Command {
   return new Command('deliveries')
     .description('list deliveries to endpoints, sent or waiting; show, retry, skip or replay them')
@@ -27,7 +26,6 @@ export function deliveriesCommand(): Command {
     .addCommand(showCommand())
     .addCommand(retryCommand())
     .addCommand(skipCommand())
-    .addCommand(replayCommand())
 }
 
 interface ListOptions extends ClientOptions, LimitOptions {

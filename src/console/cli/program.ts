@@ -22,8 +22,6 @@ const OWN: Readonly<Record<string, () => Promise<Command>>> = {
   endpoints: async () => (await import('./endpoints.ts')).endpointsCommand(),
   deliveries: async () => (await import('./deliveries.ts')).deliveriesCommand(),
   retry: async () => (await import('./deliveries.ts')).retryCommand(),
-  replay: async () => (await import('./replay.ts')).replayCommand(),
-  inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   tail: async () => (await import('./tail.ts')).tailCommand(),
   reload: async () => (await import('./reload.ts')).reloadCommand(),
   config: async () => (await import('./config.ts')).configCommand(),

@@ -11,7 +11,6 @@ import { carrierPage } from './carrier/carrier.page.ts'
 import { deliveryPages } from './deliveries/delivery.page.ts'
 import type { FormIds, GiveOnce } from './form.ts'
 import { createAddresses, withQuery } from './html.ts'
-import { inboxPages } from './inbox/inbox.pages.ts'
 import type { PageAnswer, PageRoute, View } from './layout.ts'
 import { addLive, type LiveStreams } from './live/live-streams.ts'
 import { addLogin } from './login/login.routes.ts'
@@ -81,9 +80,7 @@ export function createPortal(options: PortalOptions, offered: readonly PageRoute
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
   ]
-  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, settingsPages, auditPages, reloadPages].flatMap((pagesOf) =>
-    pagesOf(options),
-  )
+  const pages = [parcelPages, webhookPages, deliveryPages, settingsPages, auditPages, reloadPages].flatMap((pagesOf) => pagesOf(options))
   const routes = [...offered, ...overviews, ...pages]
   const table = createPageTable(routes)
   const servePage = createServePage(options, table, viewOf)

@@ -13,8 +13,7 @@ import type {
 } from '../domain/delivery/endpoint-state.ts'
 import type { OperatorEvent } from '../domain/delivery/operator-event.ts'
 import type { OrderContext, OrderPart } from '../domain/history/order-context.ts'
-import type { BatchReport, Incoming, Reprocessed } from '../domain/history/recording.ts'
-import type { DismissedHeld, HeldRange, HeldSelection } from '../domain/ingest/inbox.ts'
+import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import type { CadenceFacts, NextPoll } from '../domain/polling/cadence.ts'
 import type { CarrierMemory } from '../domain/polling/call-budget.ts'
 import type {
@@ -32,37 +31,8 @@ import type { ScheduleShift } from '../store/polling/schedule-shift.ts'
  * Everything that writes to the store. Arguments and results are plain data, so that the verbs can run on this thread or another. Each wing adds its
  * own verbs to this interface.
  */
-export interface WriteSide extends HistoryWrites, PollingWrites, AdminWrites, DeliveryWrites, IngestWrites {
+export interface WriteSide extends HistoryWrites, PollingWrites, AdminWrites, DeliveryWrites {
   close(): Promise<void>
-}
-
-/** The verbs of ingest that write; see `WriteSide`. */
-interface IngestWrites {
-  /**
-   * Reprocesses a quarantined or expired push of the inbox as if it had arrived now. If it still cannot be recorded, it stays in the inbox
-   * with the new reason.
-   */
-  reprocess(request: Audited & { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
-  /** Reprocesses up to `limit` selected pushes in the same way, the oldest first, with inbox ids above `after` and up to `upTo`. */
-  reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
-  /**
-   * Dismisses a quarantined push, which stays unrecorded unless it is reprocessed. `done`: the push is dismissed. `settled`: it was not in
-   * quarantine. `unknown`: there is no such push.
-   */
-  dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
-  /** Dismisses up to `limit` quarantined pushes of a reason, the oldest first, with inbox ids above `after` and up to `upTo`. */
-  dismissHeld(request: Audited & Pick<HeldSelection, 'reason'> & HeldRange): Promise<DismissedHeld>
-}
-
-interface ReprocessRequest extends Audited, HeldRange {
-  readonly selection: HeldSelection
-  readonly nowMs: number
-}
-
-interface ReprocessedBatch {
-  readonly report: BatchReport
-  /** The inbox id of the last push of this batch; null: there are no more. */
-  readonly next: number | null
 }
 
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */

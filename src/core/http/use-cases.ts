@@ -1,4 +1,3 @@
-import type { ManageInbox } from '../flow/admin/inbox/manage-inbox.ts'
 import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
 import type { ParcelCommands, WatchListReport, WatchListRequest } from '../flow/admin/parcels/parcel-commands.ts'
 import type { ParcelQueries } from '../flow/admin/parcels/parcel-queries.ts'
@@ -16,7 +15,6 @@ export interface UseCases extends Pick<Relay, 'clock'> {
   readonly lookAtParcels: ParcelQueries
   readonly manageDeliveries: ManageDeliveries
   readonly manageEndpoints: ManageEndpoints
-  readonly manageInbox: ManageInbox
   readonly manageParcels: ParcelCommands
   readonly manageSecrets: ManageSecrets
   readonly reloadConfig: ReloadConfig

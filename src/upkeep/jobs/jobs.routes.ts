@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { Job, ReplayJobTask } from '../../core/domain/admin/job.ts'
-import { HELD_STATES } from '../../core/flow/admin/inbox/manage-inbox.ts'
 import { type AnswerOf, idOf, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { presentInstant } from '../../core/http/server/present.ts'
 import { count, page, query } from '../../core/http/server/query.ts'
 import { callRoute, listRoute } from '../../core/http/server/route-shapes.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
+import { HELD_STATES } from '../inbox/manage-inbox.ts'
 import { HISTORY_CHANGES } from '../rebuild/compare-histories.rules.ts'
 import { type RebuildReport, rebuiltBy } from '../rebuild/rebuild.rules.ts'
 

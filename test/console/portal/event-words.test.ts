@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { charactersOf } from '../../../src/console/portal/html.ts'
-import { faultInTable, faultSentence } from '../../../src/console/portal/inbox/inbox-list.page.ts'
 import { eventTable } from '../../../src/console/portal/parts.ts'
 import type { BodyFault } from '../../../src/core/domain/ingest/fault-in-body.ts'
+import { faultInTable, faultSentence } from '../../../src/upkeep/inbox/inbox-list.page.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 25, 14, 44)
 const shop = { id: '3', name: 'shop' }

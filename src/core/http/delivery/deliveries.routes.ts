@@ -1,21 +1,10 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
-import { jobSchema, startedJob } from '../../../upkeep/jobs/jobs.routes.ts'
 import { FAILURE_REASONS } from '../../domain/delivery/delivery.ts'
-import { type AttemptRecord, INSTEAD_OF_MISSING, replayOrderSchema, replayTargetSchema } from '../../domain/delivery/delivery-list.ts'
+import { type AttemptRecord, INSTEAD_OF_MISSING, replayTargetSchema } from '../../domain/delivery/delivery-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import { DELIVERY_STATES, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
-import {
-  type AnswerOf,
-  identifier,
-  idOf,
-  instant as instantOf,
-  location,
-  named,
-  numberedId,
-  wholeNumber,
-} from '../server/answer-schemas.ts'
-import { leavingOf } from '../server/authorize.ts'
+import { type AnswerOf, identifier, idOf, instant as instantOf, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentInstant } from '../server/present.ts'
 import { count, instant, oneOf, page, query, read, text } from '../server/query.ts'
 import type { WithAuthorize } from '../server/route.ts'
@@ -94,26 +83,9 @@ export type InspectedDeliveryAnswer = AnswerOf<typeof inspectedDeliverySchema>
 
 const id = count.nullable().default(null)
 
-const because = () => z.string().optional().describe('Why nothing was selected, for people; absent: something was selected.')
-
-const countedSchema = () =>
-  z.strictObject({
-    count: wholeNumber(),
-    more: z.boolean().describe('Whether the count has stopped early, so that there may be more.'),
-    parcels: wholeNumber(),
-    oldestQueuedAt: instantOf().nullable(),
-    because: because(),
-    dryRun: z.literal(true),
-  })
-
-const queuedSchema = () => z.union([z.strictObject({ count: wholeNumber(), because: because(), dryRun: z.literal(false) }), jobSchema()])
-
-export type ReplayCountAnswer = AnswerOf<typeof countedSchema>
-export type ReplayAnswer = AnswerOf<typeof queuedSchema>
-
 const one = { params: { id: idOf('delivery') } } as const
 
-/** Deliveries, their retries and replays. */
+/** Deliveries and their retries; one may be sent again. */
 export const DELIVERIES_ROUTES = [
   listRoute('/relay/deliveries', {
     summary: 'List deliveries',
@@ -171,25 +143,6 @@ export const DELIVERIES_ROUTES = [
     answer: async ({ manageDeliveries }, { by, param, body }) => {
       await manageDeliveries.replay(param('id'), body, by)
       return [202, { count: 1 }]
-    },
-  }),
-  callRoute('post', '/relay/endpoints/:id/replay', {
-    summary: 'Send finished deliveries of an endpoint again',
-    description:
-      'Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. More than 10,000 become a job.',
-    params: { id: idOf('endpoint') },
-    body: jsonBody(() => replayOrderSchema, { since: 0 }),
-    answers: {
-      200: ['With `dryRun`: how many there are (counted up to 10,001), of how many parcels, and when the oldest was queued', countedSchema],
-      202: ['They are queued, or a job queues them', queuedSchema, () => location().partial()],
-    },
-    problems: ['bad_tracking_number', 'not_found', 'too_many_jobs'],
-    answer: async (ports, { ctx, by, param, body }) => {
-      const answer = await ports.manageDeliveries.replayMany(param('id'), body, { by, left: leavingOf(ctx.res).signal })
-      if (answer.kind === 'job') return startedJob(answer.job, ports)
-      if (answer.kind === 'replayed') return [202, { count: answer.count, because: answer.because, dryRun: false }]
-      const { count, more, parcels, oldestAtMs, because } = answer
-      return [200, { count, more, parcels, oldestQueuedAt: presentInstant(oldestAtMs), because, dryRun: true }]
     },
   }),
 ]

@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { QUARANTINE_REASONS } from '../../core/domain/history/observation.ts'
 import type { HeldGroup, InboxPush, InspectedPush } from '../../core/domain/ingest/inbox.ts'
-import { HELD_STATES, INBOX_STATES } from '../../core/flow/admin/inbox/manage-inbox.ts'
 import {
   type AnswerOf,
   idOf,
@@ -15,7 +14,8 @@ import {
 import { presentInstant } from '../../core/http/server/present.ts'
 import { count, flag, instant, oneOf, page, query, text } from '../../core/http/server/query.ts'
 import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
-import { jobSchema, startedJob } from '../../upkeep/jobs/jobs.routes.ts'
+import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'
+import { HELD_STATES, INBOX_STATES } from './manage-inbox.ts'
 
 const quarantineReason = named('QuarantineReason', (): z.ZodType<string> => z.enum(QUARANTINE_REASONS))
 

@@ -1,16 +1,15 @@
 import { isUtf8 } from 'node:buffer'
-import { counted, countText } from '../../../core/domain/amounts.ts'
-import { AppError, type ErrorCode } from '../../../core/domain/errors.ts'
-import type { RecordOutcome } from '../../../core/domain/history/recording.ts'
-import { type BodyFault, REASON_CHOICES, reasonSentence } from '../../../core/domain/ingest/fault-in-body.ts'
-import type { InspectedPush } from '../../../core/domain/ingest/inbox.ts'
-import { receivedText } from '../../../core/domain/text.ts'
-import { INBOX_STATES } from '../../../core/flow/admin/inbox/manage-inbox.ts'
-import type { UseCases } from '../../../core/http/use-cases.ts'
-import { html, indentJson, link, type Markup, type Part, SHOWN_MAX, withQuery } from '../html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
-import { actionButton, asOfLine, crumbs, facts, headline, settingsList } from '../parts.ts'
-import { fullTime, readTimes } from '../times.ts'
+import { html, indentJson, link, type Markup, type Part, SHOWN_MAX, withQuery } from '../../console/portal/html.ts'
+import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { actionButton, asOfLine, crumbs, facts, headline, settingsList } from '../../console/portal/parts.ts'
+import { fullTime, readTimes } from '../../console/portal/times.ts'
+import { counted, countText } from '../../core/domain/amounts.ts'
+import { AppError, type ErrorCode } from '../../core/domain/errors.ts'
+import type { RecordOutcome } from '../../core/domain/history/recording.ts'
+import { type BodyFault, REASON_CHOICES, reasonSentence } from '../../core/domain/ingest/fault-in-body.ts'
+import type { InspectedPush } from '../../core/domain/ingest/inbox.ts'
+import { receivedText } from '../../core/domain/text.ts'
+import type { UseCases } from '../../core/http/use-cases.ts'
 import {
   type DismissChoice,
   faultSentence,
@@ -21,6 +20,7 @@ import {
   pushMark,
   STATE_NAMES,
 } from './inbox-list.page.ts'
+import { INBOX_STATES } from './manage-inbox.ts'
 
 const LIST_MAX = 100
 /** The page shows these errors next to its filters. Other errors get an error page. */

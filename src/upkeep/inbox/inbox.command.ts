@@ -1,17 +1,25 @@
 import { Command, Option } from 'commander'
+import type { RefreshedAnswer } from '../../console/api/parcels.routes.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  openRelay,
+  order,
+  print,
+} from '../../console/cli/asking/ask-relay.ts'
+import { addLimitOption, type LimitOptions, listUpTo, printList } from '../../console/cli/asking/lists.ts'
+import { fail, failUsage } from '../../console/cli/exit-codes.ts'
+import { age, type Cell, createProgressLine, plain, type StepEnd, shownBody, table, takeSteps } from '../../console/cli/terminal.ts'
+import type { OverviewAnswer } from '../../console/overview/overview.routes.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
 import { QUARANTINE_REASONS } from '../../core/domain/history/observation.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
-import { followJob } from '../../upkeep/jobs/follow-job.ts'
-import type { JobAnswer } from '../../upkeep/jobs/jobs.routes.ts'
-import type { RefusalAnswer } from '../../upkeep/refusals/refusals.routes.ts'
-import type { ListedPushAnswer, PushAnswer, ReprocessedAnswer } from '../api/inbox.routes.ts'
-import type { RefreshedAnswer } from '../api/parcels.routes.ts'
-import type { OverviewAnswer } from '../overview/overview.routes.ts'
-import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, openRelay, order, print } from './asking/ask-relay.ts'
-import { addLimitOption, type LimitOptions, listUpTo, printList } from './asking/lists.ts'
-import { fail, failUsage } from './exit-codes.ts'
-import { age, type Cell, createProgressLine, plain, type StepEnd, shownBody, table, takeSteps } from './terminal.ts'
+import { followJob } from '../jobs/follow-job.ts'
+import type { JobAnswer } from '../jobs/jobs.routes.ts'
+import type { RefusalAnswer } from '../refusals/refusals.routes.ts'
+import type { ListedPushAnswer, PushAnswer, ReprocessedAnswer } from './inbox.routes.ts'
 
 interface InboxOptions extends ClientOptions, LimitOptions {
   readonly state?: string

@@ -1,7 +1,4 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { counted } from '../../core/domain/amounts.ts'
-import type { DeliveryAnswer, ReplayAnswer, ReplayCountAnswer } from '../../core/http/delivery/deliveries.routes.ts'
-import { followJob, reportJob } from '../../upkeep/jobs/follow-job.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -11,10 +8,14 @@ import {
   describeProblem,
   openRelay,
   print,
-} from './asking/ask-relay.ts'
-import { findEndpoint } from './asking/lists.ts'
-import { fail, failUsage } from './exit-codes.ts'
-import { age, readTimeOption } from './terminal.ts'
+} from '../../console/cli/asking/ask-relay.ts'
+import { findEndpoint } from '../../console/cli/asking/lists.ts'
+import { fail, failUsage } from '../../console/cli/exit-codes.ts'
+import { age, readTimeOption } from '../../console/cli/terminal.ts'
+import { counted } from '../../core/domain/amounts.ts'
+import type { DeliveryAnswer } from '../../core/http/delivery/deliveries.routes.ts'
+import { followJob, reportJob } from '../jobs/follow-job.ts'
+import type { ReplayAnswer, ReplayCountAnswer } from './replay.routes.ts'
 
 interface ReplayOptions extends ClientOptions {
   readonly endpoint?: string

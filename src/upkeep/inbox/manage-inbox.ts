@@ -1,10 +1,10 @@
-import type { Job, JobTask } from '../../../domain/admin/job.ts'
-import type { Actor, Audited } from '../../../domain/admin/operator-action.ts'
-import { AppError } from '../../../domain/errors.ts'
-import type { BatchReport, RecordOutcome, Reprocessed } from '../../../domain/history/recording.ts'
-import { readIdentifier } from '../../../domain/identifiers.ts'
-import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../../domain/ingest/inbox.ts'
-import type { Reads, Relay, Writes } from '../../relay.ts'
+import type { Job, JobTask } from '../../core/domain/admin/job.ts'
+import type { Actor, Audited } from '../../core/domain/admin/operator-action.ts'
+import { AppError } from '../../core/domain/errors.ts'
+import type { BatchReport, RecordOutcome, Reprocessed } from '../../core/domain/history/recording.ts'
+import { readIdentifier } from '../../core/domain/identifiers.ts'
+import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../core/domain/ingest/inbox.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
 /** The states of pushes that `reprocessAll` can process again. */

@@ -1,13 +1,23 @@
-import { counted, countText } from '../../../core/domain/amounts.ts'
-import type { RecordOutcome } from '../../../core/domain/history/recording.ts'
-import { type BodyFault, REASON_CHOICES, reasonSentence, reasonText } from '../../../core/domain/ingest/fault-in-body.ts'
-import type { HeldGroup, InboxPush } from '../../../core/domain/ingest/inbox.ts'
-import { receivedText } from '../../../core/domain/text.ts'
-import type { INBOX_STATES, ManageInbox } from '../../../core/flow/admin/inbox/manage-inbox.ts'
-import { html, link, type Markup, type Part, withQuery } from '../html.ts'
-import { renderPage, type Visit } from '../layout.ts'
-import { actionButton, asOfLine, headline, icon, type SentAgain, type StateKind, sentAgainNote, stateMark, table } from '../parts.ts'
-import { options, type TimeFilter, timeFields, timeInTable } from '../times.ts'
+import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
+import { renderPage, type Visit } from '../../console/portal/layout.ts'
+import {
+  actionButton,
+  asOfLine,
+  headline,
+  icon,
+  type SentAgain,
+  type StateKind,
+  sentAgainNote,
+  stateMark,
+  table,
+} from '../../console/portal/parts.ts'
+import { options, type TimeFilter, timeFields, timeInTable } from '../../console/portal/times.ts'
+import { counted, countText } from '../../core/domain/amounts.ts'
+import type { RecordOutcome } from '../../core/domain/history/recording.ts'
+import { type BodyFault, REASON_CHOICES, reasonSentence, reasonText } from '../../core/domain/ingest/fault-in-body.ts'
+import type { HeldGroup, InboxPush } from '../../core/domain/ingest/inbox.ts'
+import { receivedText } from '../../core/domain/text.ts'
+import type { INBOX_STATES, ManageInbox } from './manage-inbox.ts'
 
 /** The state of the listed pushes. `all`: any state. */
 export type Shown = InboxPush['state'] | 'all'
