@@ -8,8 +8,8 @@ import { AppError, isStoreUnavailable } from './core/domain/errors.ts'
 import { describeFailure } from './core/domain/system-reason.ts'
 import type { Log, ReloadConfig, Reloaded } from './core/flow/ports.ts'
 import { createLog } from './core/ops/log.ts'
-import { endProcess } from './core/runtime/end-process.ts'
 import { setHeapFlags } from './core/runtime/heap-flags.ts'
+import { endProcess } from './core/runtime/threads/thread.ts'
 import { VERSION } from './package-files.ts'
 
 /** Runs the relay of a config file until a signal stops it or it cannot go on. */

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { delivery } from '../../src/core/config/schema-relaying.ts'
+import { delivery } from '../../src/core/config/schema-outbound.ts'
 import { figure } from '../figures.ts'
 import { EVENTS_PER_PARCEL } from '../load/event.ts'
 import { startRelay } from '../servers/relay.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { randomFor } from '../../src/trial/sandbox/random.ts'
+import { randomFor } from '../../src/trial/sandbox/parcel-plan.ts'
 import { distinctPushes, startLoad } from '../support/network/push-load.ts'
 import { textOf } from '../support/relay/caught-up.ts'
 import { logIn, writeConfig } from '../support/relay/relay.ts'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../src/core/domain/delivery/delivery.ts'
-import { type Random, randomFor } from '../../src/trial/sandbox/random.ts'
+import { type Random, randomFor } from '../../src/trial/sandbox/parcel-plan.ts'
 import { breaches } from '../support/delivery/relaying-ledger.ts'
 import { repeats, settledLedger } from '../support/delivery/settled-ledger.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/network/moody-receiver.ts'

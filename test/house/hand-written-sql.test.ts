@@ -26,7 +26,7 @@ const FILES: Readonly<Record<string, string>> = {
   'server/postgres/admin/lost-commits.ts': 'bounded',
   'server/postgres/admin/replica-table.ts': 'bounded',
   'server/postgres/backups/mark-restored.ts': 'a command: restore --mark',
-  'server/postgres/inspect-server.ts': 'a command: check',
+  'server/postgres/server-stores.ts': 'a command: check',
   'server/postgres/moving/postgres-move-client.ts': 'a job: the move of a store',
   'server/postgres/moving/postgres-move-mark.ts': 'a job: the move of a store',
   'server/postgres/moving/postgres-moves.ts': 'a job: the move of a store',

@@ -111,7 +111,12 @@ export const ROOMS: readonly Room[] = [
   },
   { place: 'core/config/compile-cache.ts', imports: [], libraries: [], platform: [...EDGE, 'node:module', 'node:os'] },
   // The rules that decide about an address also check the list of allowed networks.
-  { place: 'core/config/allowed-target.ts', imports: ['core/outbound/address-rules.ts'], libraries: ['zod'], platform: [] },
+  {
+    place: 'core/config/schema-outbound.ts',
+    imports: ['core/domain/', 'core/outbound/address-rules.ts'],
+    libraries: ['zod'],
+    platform: [],
+  },
   {
     place: 'core/ops/',
     imports: ['core/config/secret.ts', 'core/domain/', 'core/flow/'],
@@ -205,8 +210,8 @@ export const ROOMS: readonly Room[] = [
   // The demo starts processes: a PostgreSQL server, and replicas that share it.
   { place: 'trial/demo/postgres/', imports: [], libraries: [], platform: [...EDGE, ...FILES, 'node:child_process', 'node:module'] },
   {
-    place: 'trial/demo/replica-process.ts',
-    imports: ['trial/demo/'],
+    place: 'trial/demo/replicas.ts',
+    imports: ['trial/demo/', 'core/config/', 'package-files.ts'],
     libraries: ['yaml'],
     platform: [...EDGE, ...FILES, 'node:child_process'],
   },

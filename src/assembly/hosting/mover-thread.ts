@@ -4,7 +4,7 @@ import { serveVerbs } from '../../core/runtime/threads/thread.ts'
 import { SERVER_STORES } from '../../server/postgres/server-stores.ts'
 import { createStoreMove, type StoreMove } from '../../upkeep/moving/move-store.ts'
 import type { MoverData, MoverVerbs } from '../../upkeep/moving/open-moves.ts'
-import { movesOf } from '../../upkeep/moving/store-address.ts'
+import { movesOf } from '../../upkeep/moving/store-in-use.ts'
 import type { MoveSource, MoveTarget } from '../../upkeep/moving/store-moves.rows.ts'
 
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */

@@ -11,8 +11,16 @@ import {
   readPrefix,
   STOPPED_REASONS,
 } from '../../core/flow/admin/parcels/parcel-queries.ts'
-import { type AnswerOf, IDENTIFIER, identifier, instant, location, named, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
+import {
+  type AnswerOf,
+  IDENTIFIER,
+  identifier,
+  instant,
+  location,
+  named,
+  presentInstant,
+  wholeNumber,
+} from '../../core/http/server/answer-schemas.ts'
 import { flag, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
 import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { readLines } from '../../core/http/server/text-body.ts'

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { tokenRotationSchema } from '../../core/domain/admin/token-keys.ts'
-import { type AnswerOf, instant, named } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
+import { type AnswerOf, instant, named, presentInstant } from '../../core/http/server/answer-schemas.ts'
 import { callRoute, jsonBody } from '../../core/http/server/route-shapes.ts'
 
 const settings = () => z.array(z.string())

@@ -9,8 +9,14 @@ import {
 } from '../../core/domain/admin/operator-action.ts'
 import { readTallyKind, SPANS } from '../../core/domain/admin/tally.ts'
 import { OPERATOR_EVENTS, type ToldEvent } from '../../core/domain/delivery/operator-event.ts'
-import { type AnswerOf, instant as instantAnswer, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
+import {
+  type AnswerOf,
+  instant as instantAnswer,
+  named,
+  numberedId,
+  presentInstant,
+  wholeNumber,
+} from '../../core/http/server/answer-schemas.ts'
 import { instant, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
 import { listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { listedEventSchema } from '../events/operator.routes.ts'

@@ -27,7 +27,7 @@ const OWN: Readonly<Record<string, () => Promise<Command>>> = {
   config: async () => (await import('./config.ts')).configCommand(),
   'hash-password': async () => (await import('./new-secrets.ts')).hashPasswordCommand(),
   fingerprint: async () => (await import('./fingerprint.ts')).fingerprintCommand(),
-  secrets: async () => (await import('./secrets.ts')).secretsCommand(),
+  secrets: async () => (await import('./reload.ts')).secretsCommand(),
   operator: async () => (await import('./operator.ts')).operatorCommand(),
   'generate-key': async () => (await import('./new-secrets.ts')).generateKeyCommand(),
   completion: async () => (await import('./completion.ts')).completionCommand(() => createProgram()),
@@ -61,7 +61,7 @@ export async function runProgram(): Promise<void> {
   } catch (error) {
     process.stderr.write(error instanceof CommandFailure ? `${error.message}\n` : `parcel-relay: ${describeFailure(error)}\n`)
     // A failed start may leave a thread that never ends, so end the process.
-    const { endProcess } = await import('../../core/runtime/end-process.ts')
+    const { endProcess } = await import('../../core/runtime/threads/thread.ts')
     await endProcess(EXIT.failed)
   }
 }

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
-import type { UpstreamAnswer } from '../../core/http/polling/upstream.routes.ts'
+import type { UpstreamAnswer } from '../../core/http/admin/health.routes.ts'
 import type { PageAnswer } from '../../core/http/server/answer-schemas.ts'
 import type { ListedParcelAnswer, RefreshedAnswer, WatchedAnswer, WatchListAnswer } from '../api/parcels.routes.ts'
 import {

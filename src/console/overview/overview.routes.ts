@@ -3,16 +3,22 @@ import { isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
 import { conditionOf } from '../../core/domain/delivery/endpoint-state.ts'
 import { carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import { plainText } from '../../core/domain/words.ts'
-import { pushProbation } from '../../core/http/polling/upstream.routes.ts'
-import { type AnswerOf, instant, named, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
+import { pushProbation } from '../../core/http/admin/health.routes.ts'
+import { type AnswerOf, instant, named, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { callRoute } from '../../core/http/server/route-shapes.ts'
 import { RUNBOOKS } from '../portal/docs/manual.ts'
 import { CONCERN_KINDS } from '../problems/concern.ts'
 import { carrierStateWords, explainProblem, pushStateWords, STATE_TONES } from '../problems/explain-problem.ts'
 import { headlineOf } from '../problems/headline.ts'
-import { pushEvidence, pushStanding } from '../problems/push-standing.ts'
-import { doPollsReplacePushes, isWarning, type Problem, problemsOf, type Situation } from '../problems/verdict.ts'
+import {
+  doPollsReplacePushes,
+  isWarning,
+  type Problem,
+  problemsOf,
+  pushEvidence,
+  pushStanding,
+  type Situation,
+} from '../problems/verdict.ts'
 
 const problemSchema = () =>
   z.strictObject({

@@ -30,9 +30,8 @@ import {
   POLL_LATE_MS,
   type WorkingBacklog,
 } from '../problems/concern.ts'
-import { pushStanding } from '../problems/push-standing.ts'
 import { DISK_SUBJECTS } from '../problems/trouble.ts'
-import { type Glance, isInTrouble, pastSilenceOf, type Situation, type WebhookView } from '../problems/verdict.ts'
+import { type Glance, isInTrouble, pastSilenceOf, pushStanding, type Situation, type WebhookView } from '../problems/verdict.ts'
 import type { RefusedPushes } from '../refused/refused-pushes.rules.ts'
 
 /** Counts for each hour or day, the oldest first. The last hour or day is not over yet. */

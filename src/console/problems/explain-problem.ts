@@ -22,8 +22,7 @@ import {
   explainSilence,
 } from './explain-pushes.ts'
 import { extentOf, failureSentence, remedySentence, wordFailure } from './failure-words.ts'
-import { type PushStanding, pushStanding } from './push-standing.ts'
-import { areOnlyMisunderstood, type Problem, type Situation } from './verdict.ts'
+import { areOnlyMisunderstood, type Problem, type PushStanding, pushStanding, type Situation } from './verdict.ts'
 
 const RELOAD = 'then reload: parcel-relay reload.'
 

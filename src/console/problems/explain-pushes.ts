@@ -6,13 +6,14 @@ import { callsText } from '../../core/domain/polling/call-budget.ts'
 import type { PastSilence } from '../../core/domain/polling/push-health.ts'
 import { agoWord, codeWord, type Sentence, type Word } from '../../core/domain/words.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../refused/refused-pushes.rules.ts'
-import { noPushSinceMs, pushEvidence } from './push-standing.ts'
 import {
   doPollsReplacePushes,
   misdirectedSincePush,
   NOTICED_WITHIN_MS,
+  noPushSinceMs,
   type OwnRefusals,
   ownRefusalsOf,
+  pushEvidence,
   type Situation,
 } from './verdict.ts'
 

@@ -11,8 +11,7 @@ import {
 import { plainText } from '../../core/domain/words.ts'
 import type { RefusedCause } from '../refused/refused-pushes.rules.ts'
 import { spellText, wholeSpell } from './explain-pushes.ts'
-import { pushEvidence, pushStanding } from './push-standing.ts'
-import { doPollsReplacePushes, isNew, type Problem, type Situation } from './verdict.ts'
+import { doPollsReplacePushes, isNew, type Problem, pushEvidence, pushStanding, type Situation } from './verdict.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import type { Part, Reads, Writes } from '../../core/flow/relay.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
+import { startRepeating } from '../../core/runtime/schedule.ts'
+import type { Relay } from '../../core/wiring/relay.ts'
 import { listRefused } from './refused-pushes.rows.ts'
 import { addComebacks, addRefused, joinRefused, type RefusedPushes, refusedCauseOf, splitRefused } from './refused-pushes.rules.ts'
 
 /** Counts the pushes that were refused in the last day, over all replicas and restarts. */
 export type RefusedPushesKeeper = ReturnType<typeof createRefusedPushes>
 
-export interface RefusedPushesPorts extends Part<'clock', 'now'>, Reads<'session'>, Writes<'saveRefused'> {
+interface RefusedPushesPorts extends Part<'clock', 'now'>, Reads<'session'>, Writes<'saveRefused'> {
   /** A name for this process that no other process ever has. */
   readonly process: string
 }
@@ -79,4 +82,23 @@ export function createRefusedPushes({ write, reads, process, clock }: RefusedPus
       return joinRefused([...stored.filter((spell) => spell.process !== process), ...own], clock.now())
     },
   }
+}
+
+/** How often the counts are saved, in milliseconds. If the relay is killed, it loses the counts since then. */
+const SAVE_MS = 10_000
+
+type RefusedParts = Pick<Relay, 'write' | 'reads' | 'clock' | 'unstored' | 'closing' | 'log'>
+
+export function openRefusedPushes({ write, reads, clock, unstored, closing, log }: RefusedParts): RefusedPushesKeeper {
+  const refused = createRefusedPushes({ write, reads, clock, process: randomUUID() })
+  unstored.add(() => {
+    const save = refused.unsaved()
+    return save === null ? [] : [{ kind: 'refused', save }]
+  })
+  const save = () =>
+    refused.save().catch((err: unknown) => log.debug({ err }, 'cannot save the counts of refused pushes now; the relay tries again'))
+  const saving = startRepeating(save, SAVE_MS)
+  closing.add(() => saving.stop())
+  closing.add(save)
+  return refused
 }

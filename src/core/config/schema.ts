@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { carrierPoll, carrierUpstream } from './schema-carrier.ts'
-import { delivery, endpoint, operator } from './schema-relaying.ts'
+import { carrierPoll, carrierUpstream, delivery, endpoint, operator } from './schema-outbound.ts'
 import { looksWeak, oneOrTwoSecrets, type SchemaContext, secret } from './secret-setting.ts'
 import {
   cidr,

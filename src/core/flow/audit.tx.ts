@@ -1,7 +1,6 @@
 import type { Audited, OperatorAction } from '../domain/admin/operator-action.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../domain/delivery/operator-event.ts'
-import { addAction } from '../store/admin/operator-actions.ts'
-import { addOperatorEvent } from '../store/admin/operator-events.ts'
+import { addAction, addOperatorEvent } from '../store/admin/operations.ts'
 import type { Session } from '../store/engine.ts'
 import type { WriteTx } from '../store/write-store.ts'
 

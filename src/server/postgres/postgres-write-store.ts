@@ -22,14 +22,14 @@ import { missedAfterRestore } from './backups/restored-tombstones.ts'
 import { announceOrder, createStandingWatch, createTransactionEnd, readLastSequence, type TransactionEnd } from './counter.ts'
 import { createDueFronts, type DueFronts, findSkippedOver } from './delivery/due-fronts.ts'
 import { cancelInSets, lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
-import { queuingVerbs } from './delivery/queuing-verbs.ts'
 import {
   createTransactionEndpoints,
   endpointVerbs,
+  queuingVerbs,
   readSubscribers,
   type Subscribers,
   type TransactionEndpoints,
-} from './delivery/transaction-endpoints.ts'
+} from './delivery/queuing-verbs.ts'
 import { applyBatch, enqueueFeed, loadNeeds, readWhole } from './history/apply-batch.ts'
 import {
   createKnownContents,

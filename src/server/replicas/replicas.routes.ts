@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Replica } from '../../core/domain/admin/replica.ts'
-import { type AnswerOf, instant, numberedId } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
+import { type AnswerOf, instant, numberedId, presentInstant } from '../../core/http/server/answer-schemas.ts'
 import { callRoute } from '../../core/http/server/route-shapes.ts'
 
 const replicaSchema = () =>

@@ -1,4 +1,4 @@
-import type { DemoReplica } from './replica-process.ts'
+import type { DemoReplica } from './replicas.ts'
 
 /** The hashes of these passwords are in config/demo.yaml. */
 export const SHOP = { username: 'shop', password: 'shop-demo-password' } as const

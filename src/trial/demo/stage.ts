@@ -9,7 +9,7 @@ import { DEMO_CONFIG } from '../../package-files.ts'
 import type { Sandbox } from '../sandbox/control-api.ts'
 import { startSandbox } from '../sandbox/sandbox.ts'
 import { type Subscriber, startSubscriber, startTroubledApps, type TroubledApps } from './apps.ts'
-import type { DemoRelays } from './replica-process.ts'
+import type { DemoRelays } from './replicas.ts'
 
 export interface StageOptions {
   readonly store: 'sqlite' | 'postgres'

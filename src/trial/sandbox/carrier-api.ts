@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, answerOf, type Call, errorAnswer, memberOf } from './answer.ts'
 import type { Faults, TokenForm } from './options.ts'
-import { pick, randomFor } from './random.ts'
+import { pick, randomFor } from './parcel-plan.ts'
 import { type Language, languages } from './vocabulary.ts'
 import type { World } from './world.ts'
 

@@ -1,8 +1,7 @@
 import { type Answer, answerOf, type Call, errorAnswer, memberOf } from './answer.ts'
 import type { Faults } from './options.ts'
-import { eachHardCase, type HardCase, type ParcelPlan, plainScan, type Scan, uneventful } from './parcel-plan.ts'
+import { drawFor, eachHardCase, type HardCase, type ParcelPlan, plainScan, randomFor, type Scan, uneventful } from './parcel-plan.ts'
 import type { PushAttempt, PushRecord } from './pusher.ts'
-import { drawFor, randomFor } from './random.ts'
 import { type LanguageTexts, shownWords, type Texts, type Word, words } from './vocabulary.ts'
 import type { ParcelNow } from './world.ts'
 

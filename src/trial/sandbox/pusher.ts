@@ -2,7 +2,7 @@ import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Faults } from './options.ts'
-import { drawFor, randomFor, shuffled } from './random.ts'
+import { drawFor, randomFor, shuffled } from './parcel-plan.ts'
 import { type PushEvent, signatureOf } from './world.ts'
 
 export interface PushAttempt {

@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { Amendment, Member, ParcelPlan, PullTime, Scan } from './parcel-plan.ts'
-import { drawFor } from './random.ts'
+import { type Amendment, drawFor, type Member, type ParcelPlan, type PullTime, type Scan } from './parcel-plan.ts'
 import { type Language, languages, type Texts } from './vocabulary.ts'
 
 /** The data about the parcel itself, which the body of each push and pull contains. */

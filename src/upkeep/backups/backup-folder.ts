@@ -10,15 +10,18 @@ import { isDamage, statIfThere } from '../../core/store/sqlite/file.ts'
 import { closeFolder, FOLDER_MODE, syncFolder } from '../../core/store/sqlite/whole-file.ts'
 import { isThere } from '../../regular-file.ts'
 import {
+  type BackupComparison,
   type BackupFile,
+  type BackupFolder,
+  type BackupMaker,
   type BackupManifest,
+  type BackupOrder,
   type BackupPlace,
   mayBeOf,
   outlived,
   parseManifest,
   refuseUnmounted,
 } from './backup.rules.ts'
-import type { BackupComparison, BackupFolder, BackupMaker, BackupOrder } from './backup-ports.rows.ts'
 import { copyFiles } from './copy-store.ts'
 
 /** The table that holds the manifest. Backups have it, stores do not. */

@@ -1,7 +1,6 @@
 import type { Unstored } from '../../console/events/unstored.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
-import { type BackupState, type MadeBackup, NO_BACKUPS, stateAfterBackup } from './backup.rules.ts'
-import type { BackupFolder } from './backup-ports.rows.ts'
+import { type BackupFolder, type BackupState, type MadeBackup, NO_BACKUPS, stateAfterBackup } from './backup.rules.ts'
 
 interface Attempt {
   readonly name: string

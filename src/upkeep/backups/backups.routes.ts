@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { type AnswerOf, instant, location, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
+import { type AnswerOf, instant, location, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { callRoute, jsonBody } from '../../core/http/server/route-shapes.ts'
 import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'
 import type { BackupState } from './backup.rules.ts'

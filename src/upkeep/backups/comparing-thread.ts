@@ -8,8 +8,8 @@ import { storageStateIn } from '../erasure/clean-storage.ts'
 import { type ErasingTx, searchMentions } from '../erasure/erasure.rows.ts'
 import { ERASURE_LINEAGE, type ErasureTrace, FIRST_MENTION, type MentionPlace, UNCLEAR } from '../erasure/erasure.rules.ts'
 import { RESTORES } from '../restore/restores.rows.ts'
+import type { BackupComparison } from './backup.rules.ts'
 import { type ComparingVerbs, fileOf, readManifest } from './backup-folder.ts'
-import type { BackupComparison } from './backup-ports.rows.ts'
 
 /** How many records are read at once. */
 const SEARCHED = 200

@@ -6,7 +6,7 @@ import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { FILE_MODE, readKeyFile, syncFolder, writeKeyFile } from '../../core/store/sqlite/whole-file.ts'
 import { isThere, onFile } from '../../regular-file.ts'
-import { type BackupProgress, refuseUnmounted } from './backup.rules.ts'
+import { type BackupOrder, type BackupProgress, type PlacedBackup, refuseUnmounted } from './backup.rules.ts'
 import {
   digestFile,
   fileOf,
@@ -22,7 +22,6 @@ import {
   storedTables,
   writeManifest,
 } from './backup-folder.ts'
-import type { BackupOrder, PlacedBackup } from './backup-ports.rows.ts'
 import { removeCopy } from './copy-store.ts'
 
 const CHUNK_BYTES = 4 * 1024 * 1024

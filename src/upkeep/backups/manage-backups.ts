@@ -9,14 +9,16 @@ import type { Part, Reads, Writes } from '../../core/flow/relay.ts'
 import type { ErasureTrace } from '../erasure/erasure.rules.ts'
 import {
   type BackupFile,
+  type BackupFolder,
+  type BackupOrder,
   type BackupProgress,
   type BackupState,
   freeScheduledName,
   namedAhead,
   nameProblem,
+  type PlacedBackup,
   scheduledName,
 } from './backup.rules.ts'
-import type { BackupFolder, BackupOrder, PlacedBackup } from './backup-ports.rows.ts'
 import { type BackupRecord, openRecord } from './backup-record.ts'
 import { ON_A_SERVER } from './backups.tx.ts'
 

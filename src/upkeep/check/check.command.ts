@@ -1,16 +1,25 @@
 import { resolve } from 'node:path'
 import { Command } from 'commander'
-import { addRelayOptions, type ClientOptions, describeProblem, lookForRelay, openRelay } from '../../console/cli/asking/ask-relay.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  lookForRelay,
+  openRelay,
+} from '../../console/cli/asking/ask-relay.ts'
 import { addressOf, openConfig } from '../../console/cli/asking/config-file.ts'
+import { everyEndpoint } from '../../console/cli/asking/lists.ts'
 import { EXIT } from '../../console/cli/exit-codes.ts'
 import type { Verdict } from '../../console/problems/concern.ts'
 import { type Config, ConfigError } from '../../core/config/config.ts'
+import { fingerprintKey } from '../../core/domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
+import type { InspectedEndpointAnswer } from '../../core/http/delivery/endpoints.routes.ts'
 import type { LoadServerStores } from '../server-stores.ts'
 import type { CheckAnswer } from './check.routes.ts'
-import { type CheckLine, failed, inOrder, isRed, warning } from './check.rules.ts'
-import { compareKeys } from './compare-keys.ts'
+import { type CheckLine, failed, inOrder, isRed, ok, warning } from './check.rules.ts'
 
 interface CheckOptions extends ClientOptions {
   readonly config: string
@@ -145,4 +154,30 @@ function present(lines: readonly CheckLine[]): string {
 
 function indented(message: string, columns: number): string {
   return message.replaceAll('\n', `\n${' '.repeat(columns)}`)
+}
+
+/** At most this many endpoints are compared, because each takes a request to the relay. */
+const COMPARED_MAX = 200
+
+/**
+ * Compares the endpoints' keys in a config file with the keys of a running relay, by fingerprint. Two keys differ if the file was changed after
+ * the relay read it, or if an environment variable has another value in this shell.
+ */
+async function compareKeys(ask: AskRelay, { endpoints }: Pick<Config, 'endpoints'>): Promise<readonly CheckLine[]> {
+  if (endpoints.length === 0) return []
+  const standing = (await everyEndpoint(ask)).filter(({ origin }) => origin === 'config')
+  const idOf = new Map(standing.map(({ name, id }) => [name, id]))
+  const lines: CheckLine[] = []
+  const compared = endpoints.filter(({ name }) => idOf.has(name)).slice(0, COMPARED_MAX)
+  for (const { name, sharedKey } of compared) {
+    const shown = await ask<InspectedEndpointAnswer>('GET', `/relay/endpoints/${idOf.get(name)}`)
+    const running = shown.ok ? shown.body.keyFingerprint : null
+    const written = fingerprintKey(sharedKey.reveal())
+    if (running === null || running === written) continue
+    const how = sharedKey.from !== null && 'env' in sharedKey.from ? 'restart the relay with the new value' : 'run "parcel-relay reload"'
+    const message = `The file has another key (fingerprint ${written}) than the running relay (${running}). If the file is right, ${how}.`
+    lines.push({ name: 'keys', subject: `endpoints.${name}`, ...warning(message) })
+  }
+  if (compared.length === 0 || lines.length > 0) return lines
+  return [{ name: 'keys', subject: 'endpoints', ...ok('The running relay has the keys of the file.') }]
 }

@@ -34,6 +34,14 @@ export interface CheckLine extends Verdict {
   readonly subject: string | null
 }
 
+/** One part of the check. If `look` rejects, the part has failed, and its line shows the message of the error. */
+export interface Probe {
+  readonly name: CheckName
+  /** The name of the checked endpoint, for example; null: there is only one thing of this kind. */
+  readonly subject: string | null
+  readonly look: () => Promise<Verdict | readonly CheckLine[]>
+}
+
 export function isRed(lines: readonly CheckLine[]): boolean {
   return lines.some(({ state }) => state === 'failed')
 }

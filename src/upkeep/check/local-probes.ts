@@ -22,10 +22,10 @@ import {
   judgeRetention,
   type MeasuredDisk,
   ok,
+  type Probe,
   skipped,
   warning,
 } from './check.rules.ts'
-import type { Probe } from './manage-check.ts'
 
 /** Makes the probes that check the config and the files that it names, for everything that a start would refuse. */
 export function configProbes(config: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {

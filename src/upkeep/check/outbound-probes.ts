@@ -18,8 +18,7 @@ import {
 } from '../../core/domain/polling/carrier-answer.ts'
 import { describeFailure, isTlsFault, reasonOfCode, tlsFaultOf, tlsMeaning, tlsRemedy } from '../../core/domain/system-reason.ts'
 import type { Destination, NoConnection } from '../../core/outbound/try-connection.ts'
-import { type CheckLine, failed, judgeClock, ok, skipped, warning } from './check.rules.ts'
-import type { Probe } from './manage-check.ts'
+import { type CheckLine, failed, judgeClock, ok, type Probe, skipped, warning } from './check.rules.ts'
 
 export interface CarrierProbeOptions {
   /** The language of polls. */

@@ -26,12 +26,11 @@ import { explainLostTombstones } from '../erasure/tombstone-key.ts'
 import { knownBackups, knownTombstones } from '../restore/inspect-stores.ts'
 import type { ServerStores } from '../server-stores.ts'
 import { sqlite } from '../sqlite-engine.ts'
-import { type CheckLine, failed, judgeErasure, ok, skipped, warning } from './check.rules.ts'
+import { type CheckLine, failed, judgeErasure, ok, type Probe, skipped, warning } from './check.rules.ts'
 import { inspectSqlite } from './inspect-sqlite.ts'
 import { backupProbe, configProbes, diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './local-probes.ts'
-import { createCheck, type Probe } from './manage-check.ts'
 import { type ConnectTo, carrierProbe, type EndpointToTry, endpointProbes, loginSettingOf } from './outbound-probes.ts'
-import { answeredBefore } from './running-check.ts'
+import { answeredBefore, createCheck } from './running-check.ts'
 
 interface StandalonePorts {
   /** Whether a relay runs but could not be asked, so that its addresses are in use. */

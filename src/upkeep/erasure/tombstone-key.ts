@@ -1,11 +1,14 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../../core/config/config.ts'
 import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../core/domain/errors.ts'
 import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
 import type { SealedTombstoneKey } from '../../core/flow/admin/manage-secrets.ts'
 import type { Vault } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
+import type { Relay } from '../../core/wiring/relay.ts'
 import { type ErasureWrites, finishErasures, searchRecords } from './erasure-ports.ts'
 
-export interface TombstoneKeyPorts
+interface TombstoneKeyPorts
   extends Part<'clock', 'now'>,
     Writes<
       | 'tombstoneKey'
@@ -145,4 +148,21 @@ async function repeatAll(write: TombstoneKeyPorts['write'], nowMs: number): Prom
   await write.cleanStorage()
   await write.settleErasures({ nowMs, identifiers: names.size })
   return names.size
+}
+
+const KEY_BYTES = 32
+
+type Parts = Pick<Relay, 'write' | 'clock' | 'vault' | 'atRest' | 'log'>
+
+/**
+ * Opens the key of the tombstones. Call it before anything is recorded. On PostgreSQL the first start makes the key, because any replica may
+ * erase a parcel at any time, and all of them must then recognize it. A relay that does not share its store makes the key at its first erasure.
+ */
+export async function openTombstoneKey(config: Config, { write, clock, vault, atRest, log }: Parts): Promise<TombstoneKeyKeeper> {
+  const where = () => atRest.keyFile() ?? 'secrets.atRestKeys'
+  const key = createTombstoneKeyKeeper({ write, vault, makeKey: () => randomBytes(KEY_BYTES), where, clock })
+  const erased = await key.open()
+  if (erased > 0) log.info({ identifiers: erased }, 'the store was restored: what had been erased since its backup was erased again')
+  if (config.store.engine === 'postgres') await key.ensure()
+  return key
 }

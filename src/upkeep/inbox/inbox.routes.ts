@@ -9,9 +9,9 @@ import {
   location,
   named,
   numberedId,
+  presentInstant,
   wholeNumber,
 } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
 import { count, flag, instant, oneOf, page, query, text } from '../../core/http/server/query.ts'
 import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'

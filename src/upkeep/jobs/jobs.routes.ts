@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Job, ReplayJobTask } from '../../core/domain/admin/job.ts'
-import { type AnswerOf, idOf, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
+import { type AnswerOf, idOf, instant, named, numberedId, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { count, page, query } from '../../core/http/server/query.ts'
 import { callRoute, listRoute } from '../../core/http/server/route-shapes.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'

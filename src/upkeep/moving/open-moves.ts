@@ -13,8 +13,7 @@ import type { Hosted } from '../../core/runtime/threads/thread.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import type { ServerStores } from '../server-stores.ts'
 import { createManageMoves, type ManageMovesPorts, type Mover } from './manage-moves.ts'
-import { addressOf, movesOf, readAddress, type StoreAddress } from './store-address.ts'
-import { encodeMoveAddress, tryStoreFile, untilReachable } from './store-in-use.ts'
+import { addressOf, encodeMoveAddress, movesOf, readAddress, type StoreAddress, tryStoreFile, untilReachable } from './store-in-use.ts'
 
 const LOOK_EVERY_MS = 100
 

@@ -1,5 +1,8 @@
+import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config, StoreSettings } from '../../core/config/config.ts'
+import { createSecret } from '../../core/config/secret.ts'
+import { isPostgresUrl } from '../../core/config/values.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { createFailureLog } from '../../core/flow/log-digest.ts'
 import type { Log } from '../../core/flow/ports.ts'
@@ -9,8 +12,37 @@ import { systemClock } from '../../core/runtime/system-clock.ts'
 import { behindLinks } from '../../core/store/sqlite/lock.ts'
 import { STORE_SUFFIXES } from '../../core/store/sqlite/whole-file.ts'
 import type { ServerStores } from '../server-stores.ts'
-import { addressOf, movesOf, readAddress, type StoreAddress, settingOf, writeAddress } from './store-address.ts'
-import type { MoveMark, StoreHold } from './store-moves.rows.ts'
+import { sqliteMoves } from './sqlite-moves.ts'
+import type { MoveMark, StoreHold, StoreMoves } from './store-moves.rows.ts'
+
+/** The address of a store: a path for SQLite, a URL for PostgreSQL. */
+export interface StoreAddress {
+  readonly engine: Config['store']['engine']
+  readonly address: string
+}
+
+export function addressOf({ store }: Pick<Config, 'store'>): StoreAddress {
+  return store.engine === 'sqlite' ? { engine: store.engine, address: store.path } : { engine: store.engine, address: store.url.reveal() }
+}
+
+function settingOf({ engine, address }: StoreAddress): Config['store'] {
+  return engine === 'sqlite' ? { engine, path: address } : { engine, url: createSecret(address) }
+}
+
+/** Parses an address in the form of the setting `store`; null: the text has another form. */
+export function readAddress(text: string): StoreAddress | null {
+  if (isPostgresUrl(text)) return { engine: 'postgres', address: text }
+  return /^sqlite:\S.*$/.test(text) ? { engine: 'sqlite', address: resolve(text.slice('sqlite:'.length)) } : null
+}
+
+/** Formats an address for `readAddress`. A path becomes absolute, so that it does not depend on the working directory. */
+function writeAddress({ engine, address }: StoreAddress): string {
+  return engine === 'sqlite' ? `sqlite:${resolve(address)}` : address
+}
+
+export function movesOf({ engine }: Pick<StoreAddress, 'engine'>, { moves }: Pick<ServerStores, 'moves'>): StoreMoves {
+  return engine === 'sqlite' ? sqliteMoves : moves
+}
 
 /** The most moves to follow from the store in the config to the one in use. */
 const MOVES_MAX = 100

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { type AnswerOf, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
+import { type AnswerOf, instant, named, numberedId, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { count, page, query } from '../../core/http/server/query.ts'
 import { listRoute } from '../../core/http/server/route-shapes.ts'
 import { describeCause, MISMATCH_CODES } from './mismatch-causes.rules.ts'

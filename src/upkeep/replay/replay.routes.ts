@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { replayOrderSchema } from '../../core/domain/delivery/delivery-list.ts'
-import { type AnswerOf, idOf, instant, location, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { type AnswerOf, idOf, instant, location, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { leavingOf } from '../../core/http/server/authorize.ts'
-import { presentInstant } from '../../core/http/server/present.ts'
 import { callRoute, jsonBody } from '../../core/http/server/route-shapes.ts'
 import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { presentEndpoint } from '../../../src/console/cli/present-endpoint.ts'
 import { charactersOf } from '../../../src/console/portal/html.ts'
-import { limitText } from '../../../src/console/portal/webhooks/webhook-list.page.ts'
+import { limitText } from '../../../src/console/portal/webhooks/webhook.page.ts'
 import { newHealth } from '../../../src/core/domain/delivery/endpoint-health.ts'
 import { viewEndpoint } from '../../../src/core/flow/delivery/endpoint-queries.ts'
 import type { InspectedEndpointAnswer } from '../../../src/core/http/delivery/endpoints.routes.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type PushStanding, pushEvidence, pushStanding } from '../../../src/console/problems/push-standing.ts'
+import { type PushStanding, pushEvidence, pushStanding } from '../../../src/console/problems/verdict.ts'
 import type { PushChannelView } from '../../../src/core/domain/polling/poll.ts'
 import { plainText } from '../../../src/core/domain/words.ts'
 import { WELL } from '../../support/portal/situation.ts'

@@ -1,6 +1,6 @@
 import { listRefused, removeRefused, saveRefused } from '../../../src/console/refused/refused-pushes.rows.ts'
 import { takeEndedJobs } from '../../../src/core/store/admin/jobs.ts'
-import { addOperatorEvent } from '../../../src/core/store/admin/operator-events.ts'
+import { addOperatorEvent } from '../../../src/core/store/admin/operations.ts'
 import { addTallies, findCounted, noteFlush, pruneTallies } from '../../../src/core/store/admin/tallies.ts'
 import { endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../../src/core/store/admin/troubles.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'

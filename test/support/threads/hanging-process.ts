@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
-import { endProcess } from '../../../src/core/runtime/end-process.ts'
-import { hostOnThread } from '../../../src/core/runtime/threads/thread.ts'
+import { endProcess, hostOnThread } from '../../../src/core/runtime/threads/thread.ts'
 
 const [sign = ''] = process.argv.slice(2)
 if (sign !== '') {

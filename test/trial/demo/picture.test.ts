@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { pinsOfGuide, pinsOfMore, presentGuide } from '../../../src/trial/demo/guide.ts'
 import { createLiveView, layOut } from '../../../src/trial/demo/live-view.ts'
 import { happeningsBetween, type Picture, pictureOf, totalsOf } from '../../../src/trial/demo/picture.ts'
 import type { Stage } from '../../../src/trial/demo/stage.ts'
+import { pinsOfGuide, pinsOfMore, presentGuide } from '../../../src/trial/demo.command.ts'
 import { startSandbox } from '../../../src/trial/sandbox/sandbox.ts'
 import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseAllAnswer } from '../../../src/core/domain/history/pull-response.ts'
 import { parseWebhookEvent } from '../../../src/core/domain/ingest/parse-push.ts'
-import { randomFor, shuffled } from '../../../src/trial/sandbox/random.ts'
+import { randomFor, shuffled } from '../../../src/trial/sandbox/parcel-plan.ts'
 import { answers, recordAll } from '../../support/history/model.ts'
 import type { Seen } from '../../support/history/observations.ts'
 import { stillSandbox } from './sandbox-fixture.ts'

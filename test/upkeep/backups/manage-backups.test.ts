@@ -1,8 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import type { Job } from '../../../src/core/domain/admin/job.ts'
 import type { Actor } from '../../../src/core/domain/admin/operator-action.ts'
-import type { BackupEnd, BackupProgress } from '../../../src/upkeep/backups/backup.rules.ts'
-import type { BackupFolder, BackupOrder, PlacedBackup } from '../../../src/upkeep/backups/backup-ports.rows.ts'
+import type { BackupEnd, BackupFolder, BackupOrder, BackupProgress, PlacedBackup } from '../../../src/upkeep/backups/backup.rules.ts'
 import { type ManageBackupsPorts, openManageBackups } from '../../../src/upkeep/backups/manage-backups.ts'
 import { NOON } from '../../support/runner/constants.ts'
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import type { Probe } from '../../../src/upkeep/check/check.rules.ts'
 import { ok } from '../../../src/upkeep/check/check.rules.ts'
-import { createCheck, type Probe } from '../../../src/upkeep/check/manage-check.ts'
+import { createCheck } from '../../../src/upkeep/check/running-check.ts'
 
 function openWorld(probes: readonly Probe[]) {
   let nowMs = 0

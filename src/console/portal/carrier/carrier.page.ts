@@ -9,8 +9,15 @@ import type { SilenceEvidence } from '../../../core/domain/polling/push-health.t
 import type { Past, Traffic } from '../../overview/overview.ts'
 import { CORRECT_PASSWORD, carrierStateWords, pushStateWords, refusalWords, type StateWords } from '../../problems/explain-problem.ts'
 import { describeMisdirected } from '../../problems/explain-pushes.ts'
-import { noPushSinceMs, pushEvidence, pushStanding } from '../../problems/push-standing.ts'
-import { areOnlyMisunderstood, doPollsReplacePushes, misdirectedSincePush, type Situation } from '../../problems/verdict.ts'
+import {
+  areOnlyMisunderstood,
+  doPollsReplacePushes,
+  misdirectedSincePush,
+  noPushSinceMs,
+  pushEvidence,
+  pushStanding,
+  type Situation,
+} from '../../problems/verdict.ts'
 import { axis, bars, budgetBar, swatch, TAKEN } from '../charts.ts'
 import { html, link, type Markup, type Part } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'

@@ -8,8 +8,7 @@ import type { Log } from '../../../core/flow/ports.ts'
 import type { Reads, Relay } from '../../../core/flow/relay.ts'
 import { proveConnection } from '../../../core/http/server/connection-slots.ts'
 import type { Overview } from '../../overview/overview.ts'
-import { pushStanding } from '../../problems/push-standing.ts'
-import { type Glance, problemsOf } from '../../problems/verdict.ts'
+import { type Glance, problemsOf, pushStanding } from '../../problems/verdict.ts'
 import type { Person, Sessions } from '../session.ts'
 
 /** Which part of an open page is kept up to date. `other`: only the problems in the side bar, which every page shows. */

@@ -6,14 +6,15 @@ import { type Past, SHOWN } from '../../overview/overview.ts'
 import { carrierStateWords, explainProblem, pushStateWords } from '../../problems/explain-problem.ts'
 import { comebackText, spellText, wholeSpell } from '../../problems/explain-pushes.ts'
 import { headlineOf } from '../../problems/headline.ts'
-import { lastPushWords, pushEvidence } from '../../problems/push-standing.ts'
 import {
   areOnlyMisunderstood,
   doPollsReplacePushes,
   isNew,
   isWarning,
+  lastPushWords,
   type Problem,
   problemsOf,
+  pushEvidence,
   type Situation,
 } from '../../problems/verdict.ts'
 import { hasAllComeAgain } from '../../refused/refused-pushes.rules.ts'

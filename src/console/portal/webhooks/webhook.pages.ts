@@ -10,7 +10,7 @@ import { buttonLink, html, link, type Markup } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { copyable, crumbs, headline, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
-import { stampOfKeys, type WebhookSaid, webhookPage } from './webhook.page.ts'
+import { stampOfKeys, type WebhookSaid, webhookListPage, webhookPage } from './webhook.page.ts'
 import {
   bodyOf,
   EMPTY_FIELDS,
@@ -25,7 +25,6 @@ import {
   type WebhookFields,
   webhookForm,
 } from './webhook-form.ts'
-import { webhookListPage } from './webhook-list.page.ts'
 
 const LIST_MAX = 100
 const HOUR_MS = 3_600_000

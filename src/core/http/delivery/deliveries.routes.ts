@@ -4,8 +4,17 @@ import { FAILURE_REASONS } from '../../domain/delivery/delivery.ts'
 import { type AttemptRecord, INSTEAD_OF_MISSING, replayTargetSchema } from '../../domain/delivery/delivery-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import { DELIVERY_STATES, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
-import { type AnswerOf, identifier, idOf, instant as instantOf, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
-import { presentAnswerStart, presentInstant } from '../server/present.ts'
+import {
+  type AnswerOf,
+  identifier,
+  idOf,
+  instant as instantOf,
+  named,
+  numberedId,
+  presentAnswerStart,
+  presentInstant,
+  wholeNumber,
+} from '../server/answer-schemas.ts'
 import { count, instant, oneOf, page, query, read, text } from '../server/query.ts'
 import type { WithAuthorize } from '../server/route.ts'
 import { callRoute, jsonBody, listRoute } from '../server/route-shapes.ts'

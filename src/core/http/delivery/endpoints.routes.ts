@@ -13,8 +13,17 @@ import {
 } from '../../domain/delivery/endpoint-settings.ts'
 import type { EndpointView, InspectedEndpoint } from '../../flow/delivery/endpoint-queries.ts'
 import { describeWarning, type KeyedEndpoint } from '../../flow/delivery/manage-endpoints.ts'
-import { type AnswerOf, idOf, instant, location, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
-import { presentAnswerStart, presentInstant } from '../server/present.ts'
+import {
+  type AnswerOf,
+  idOf,
+  instant,
+  location,
+  named,
+  numberedId,
+  presentAnswerStart,
+  presentInstant,
+  wholeNumber,
+} from '../server/answer-schemas.ts'
 import { count, page, query, text } from '../server/query.ts'
 import { callRoute, jsonBody, listRoute } from '../server/route-shapes.ts'
 import { answerStart, failureReason } from './deliveries.routes.ts'

@@ -8,9 +8,8 @@ import type { Serve } from '../../flow/history/serve.ts'
 import { IDENTIFIER, jsonAnswer, named } from '../server/answer-schemas.ts'
 import type { Authorize, CountFailure, VisitorOf } from '../server/authorize.ts'
 import { proveConnection } from '../server/connection-slots.ts'
-import type { WithParams } from '../server/present.ts'
 import { headerValues } from '../server/request-headers.ts'
-import { OPEN, ownRoute } from '../server/route.ts'
+import { OPEN, ownRoute, type WithParams } from '../server/route.ts'
 import { readJson } from '../server/text-body.ts'
 
 const PARAMETERS_MAX = 100

@@ -3,9 +3,9 @@ import type { Context, Middleware } from 'koa'
 import Koa from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import type { Log } from '../../flow/ports.ts'
-import { type MisdirectedPorts, noteMisdirected, receivePushes, type WebhookPorts } from '../ingest/webhook.ts'
+import { type MisdirectedPorts, noteMisdirected, receivePushes, type WebhookPorts } from '../ingest/webhook.routes.ts'
+import { presentJson } from './answer-schemas.ts'
 import { EdgeError, noSuchAddress, presentProblems } from './errors.ts'
-import { presentJson } from './present.ts'
 import { headerValues } from './request-headers.ts'
 
 export interface AppOptions {

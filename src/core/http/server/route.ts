@@ -4,10 +4,11 @@ import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { App, Scope } from '../../flow/admin/tokens/authenticate.ts'
 import type { Authorize } from './authorize.ts'
 import type { ProblemCode } from './errors.ts'
-import type { WithParams } from './present.ts'
 import { ANY_QUERY, readQuery } from './query.ts'
 import type { AddressOf } from './request-headers.ts'
 import { readJson, refuseOtherTypes } from './text-body.ts'
+
+export type WithParams = Context & { params: Record<string, string> }
 
 /** The names of the variable parts of a path: `id` of `/relay/jobs/:id`. */
 export type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { systemCode } from '../../domain/errors.ts'
 
@@ -39,7 +40,7 @@ interface Line {
   readonly answered: Int32Array
 }
 
-export interface ThreadOptions {
+interface ThreadOptions {
   /** The thread's name in tools such as `top -H`. */
   readonly name: string
   readonly data: unknown
@@ -55,7 +56,7 @@ export interface ThreadOptions {
 const threads = new Set<Worker>()
 
 /** Ends every hosted thread, and resolves when all have ended. Never resolves if a thread hangs in a system call. */
-export async function endThreads(): Promise<void> {
+async function endThreads(): Promise<void> {
   await Promise.all([...threads].map((thread) => thread.terminate()))
 }
 
@@ -83,7 +84,7 @@ export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, 
   return { verbs, died, drainReplies, end: () => worker.terminate() }
 }
 
-export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'> {
+interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'> {
   /** Closes the connection. Calls that have no reply yet never settle. */
   close(): void
 }
@@ -185,4 +186,26 @@ export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
   return new Error(`${code}${error.message}`)
+}
+
+/** How long the process waits for threads and file operations to end. Then it kills itself. */
+const GRACE_MS = 1000
+const LOOK_EVERY_MS = 20
+
+/**
+ * Ends this process even if a thread hangs. `process.exit` waits for every thread, and would wait forever for a thread in a system call that
+ * never returns. In that case the process kills itself, and so ends with a signal and not with `code`.
+ */
+export async function endProcess(code: number): Promise<never> {
+  const late = pause(GRACE_MS, false, { ref: true })
+  if (await Promise.race([endsByItself(), late])) process.exit(code)
+  process.kill(process.pid, 'SIGKILL')
+  return await new Promise<never>(() => undefined)
+}
+
+async function endsByItself(): Promise<true> {
+  await endThreads()
+  // Operations on files and look-ups of names run on Node's internal threads, so wait for them too.
+  while (process.getActiveResourcesInfo().some((name) => /^FSReq|AddrInfo/.test(name))) await pause(LOOK_EVERY_MS)
+  return true
 }

@@ -1,7 +1,7 @@
 import { SPANS, spanStart, type Tally, type TallyAddition, type TallyFlush, type TallySpan } from '../../domain/admin/tally.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
-import { decodeDetail } from './operator-events.ts'
+import { decodeDetail } from './operations.ts'
 
 type Added = { readonly span: string; readonly kind: string; readonly fromMs: number; readonly counts: string }
 

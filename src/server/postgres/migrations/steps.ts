@@ -165,7 +165,7 @@ create table ended_session (session text collate "C" primary key, until_ms bigin
 )
 
 /**
- * The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `core/store/admin/operator-actions.ts`. They
+ * The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `core/store/admin/operations.ts`. They
  * leave out long names, because PostgreSQL refuses a row that is too long for an index.
  */
 export const auditLists = changes(

@@ -4,7 +4,14 @@ import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import type { Job } from '../../../../src/core/domain/admin/job.ts'
 import { writeKeyFile } from '../../../../src/core/store/sqlite/whole-file.ts'
-import { type BackupState, isScheduled, NO_BACKUPS, namedAhead, stateAfterBackup } from '../../../../src/upkeep/backups/backup.rules.ts'
+import {
+  type BackupFolder,
+  type BackupState,
+  isScheduled,
+  NO_BACKUPS,
+  namedAhead,
+  stateAfterBackup,
+} from '../../../../src/upkeep/backups/backup.rules.ts'
 import {
   backupFolder,
   digestFile,
@@ -14,7 +21,6 @@ import {
   readDigest,
   readManifest,
 } from '../../../../src/upkeep/backups/backup-folder.ts'
-import type { BackupFolder } from '../../../../src/upkeep/backups/backup-ports.rows.ts'
 import { makeBackup } from '../../../../src/upkeep/backups/make-backup.ts'
 import { type ManageBackupsPorts, openManageBackups } from '../../../../src/upkeep/backups/manage-backups.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../../../support/runner/constants.ts'

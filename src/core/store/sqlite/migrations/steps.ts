@@ -87,7 +87,7 @@ export const onceOnlyForms = changes(
   'create table ended_session (session text primary key, until_ms integer not null) without rowid',
 )
 
-/** The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `core/store/admin/operator-actions.ts`. */
+/** The indexes by which the audit trail is listed: by who, by what, by both, and by what an order is about. See `core/store/admin/operations.ts`. */
 export const auditLists = changes(
   'create index operator_action_by_name on operator_action (by_name, at_ms, id) where length(by_name) <= 200',
   'create index operator_action_by_action on operator_action (action, at_ms, id)',
