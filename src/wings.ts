@@ -103,6 +103,7 @@ export const WINGS: readonly Offer[] = [
   },
   {
     routes: async () => (await import('./insight/order/order.routes.ts')).ORDER_ROUTES,
+    pages: async () => (await import('./insight/order/order.page.ts')).orderPages,
     parcelSections: async () => (await import('./insight/order/order.page.ts')).orderSections,
   },
   {

@@ -87,7 +87,7 @@ async function run(flags: Flags): Promise<void> {
 async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal): Promise<void> {
   const { carrier, replicas, subscriber, troubledApps } = stage
   const shop = await openShop(replicas)
-  for (const { trackingNumber } of carrier.world.parcels()) await shop.watch(trackingNumber)
+  for (const [nth, { trackingNumber }] of carrier.world.parcels().entries()) await shop.order(trackingNumber, orderOf(nth))
   // Events name a parcel by its tracking id, but the demo shows tracking numbers.
   const byTrackingNumber = (news: Happening): Happening => ({
     ...news,
@@ -260,6 +260,11 @@ export function pinsOfGuide({ replicas }: Stage): readonly string[] {
   ]
 }
 
+/** The number of the order that the shop has given a parcel. */
+function orderOf(nth: number): string {
+  return `ORDER-${1001 + nth}`
+}
+
 function presentCompletion({ parcels, replicas, subscriber }: Picture): string {
   const running = replicas.filter(({ isRunning }) => isRunning).map(({ name }) => name)
   const comparison =
@@ -271,6 +276,9 @@ function presentCompletion({ parcels, replicas, subscriber }: Picture): string {
     `All ${parcels.length} histories are complete: for every parcel ${comparison.join('\n')}`,
     `The subscriber (it has "backfill: true") received ${subscriber.events} events, each signed,`,
     'whether a push or a poll brought it.',
+    `The parcels have the order numbers ${orderOf(0)} to ${orderOf(parcels.length - 1)}, which each`,
+    'event carries as the header relay-reference. The field "Find a parcel" of the',
+    'portal finds them too.',
     '',
   ].join('\n')
 }

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { type InspectedIdentifier, WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../core/domain/admin/parcel-list.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { type Entry, learningOf } from '../../core/domain/history/history.ts'
+import { readReference } from '../../core/domain/history/order-context.ts'
 import {
   type AwaitedParcel,
   type ExplainedParcel,
@@ -197,7 +198,7 @@ const LIST_QUERY = query({
   ...page,
   cursor: read(readCursor, 'must be the "next" of the previous page'),
   query: read(readPrefix, 'must be the first letters and digits of an identifier'),
-  reference: text.describe(
+  reference: read(readReference, 'must be the number of an order: 1 to 100 characters').describe(
     'Only the parcels of the order with this number, in the order in which they became known. Not together with `query`.',
   ),
   status: text,

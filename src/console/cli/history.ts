@@ -10,6 +10,7 @@ import {
   typedIdentifier,
 } from './asking/ask-relay.ts'
 import { fail } from './exit-codes.ts'
+import { plain } from './terminal.ts'
 
 export function historyCommand(): Command {
   const command = new Command('history')
@@ -32,7 +33,7 @@ async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer
   return { ok: false, status: 404, body: { detail: 'the relay does not know it, and neither does the carrier, which was asked now' } }
 }
 
-function describe({ identifiers, cadence, history }: ParcelAnswer): string {
+function describe({ identifiers, order, cadence, history }: ParcelAnswer): string {
   const names = identifiers.map(({ value, kind }) => `${value} (${kind})`)
   const next = cadence.nextCheckAt ?? `never: ${cadence.stopped ?? 'not watched'}`
   const because = cadence.nextCheckBecause === null ? '' : ` (${cadence.nextCheckBecause})`
@@ -43,5 +44,11 @@ function describe({ identifiers, cadence, history }: ParcelAnswer): string {
     const words = [eventTimestamp, status, detailedStatus, location].join('  ').trimEnd()
     return `${words}  [${doors.filter((door) => door !== '').join(', ')}]`
   })
-  return `${[names.join(', '), `next check ${next}${because}`, ...entries].join('\n')}\n`
+  return `${[names.join(', '), ...describeOrder(order), `next check ${next}${because}`, ...entries].join('\n')}\n`
+}
+
+function describeOrder({ reference, labels, note }: ParcelAnswer['order']): readonly string[] {
+  const given = Object.entries(labels).map(([name, value]) => `${name}=${value}`)
+  const said = [...(reference === null ? [] : [reference]), ...given]
+  return [...(said.length === 0 ? [] : [`order ${said.map(plain).join('  ')}`]), ...(note === null ? [] : [`note ${plain(note)}`])]
 }

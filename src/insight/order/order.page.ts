@@ -1,20 +1,71 @@
-import { html, type Markup, type Part } from '../../console/portal/html.ts'
+import { mistakeIn } from '../../console/portal/form.ts'
+import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
+import type { PageRoute, Visit } from '../../console/portal/layout.ts'
+import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts'
 import type { ParcelSection } from '../../console/portal/parcels/parcel-sections.ts'
 import { island, settingsList } from '../../console/portal/parts.ts'
-import type { OrderContext } from '../../core/domain/history/order-context.ts'
+import { isLabelName, type OrderContext } from '../../core/domain/history/order-context.ts'
+import type { ExplainedParcel } from '../../core/flow/admin/parcels/parcel-queries.ts'
+import type { UseCases } from '../../core/http/use-cases.ts'
 
 /** Makes the section "Order" of a parcel's page. */
 export function orderSections(): readonly ParcelSection[] {
-  return [{ id: 'order', title: 'Order', position: -20, show: async (_visit, { order }) => island('order-facts', orderOf(order)) }]
+  return [{ id: 'order', title: 'Order', position: -20, show: async (visit, parcel) => island('order-part', orderOf(visit, parcel)) }]
 }
 
-function orderOf({ reference, labels, note }: OrderContext): Markup {
-  const given = Object.entries(labels)
-  if (reference === null && note === null && given.length === 0) return html`<p class="dim">Nobody has said to which order it belongs.</p>`
-  const rows: readonly (readonly [string, Part])[] = [
-    ...(reference === null ? [] : [['Reference', reference] as const]),
-    ...(given.length === 0 ? [] : [['Labels', given.map(([name, value]) => html`<code>${name}</code> ${value}<br>`)] as const]),
-    ...(note === null ? [] : [['Note', note] as const]),
+/** Makes the page that the form of the section leads to. */
+export function orderPages({ manageOrders }: Pick<UseCases, 'manageOrders'>): readonly PageRoute[] {
+  return [
+    {
+      method: 'post',
+      path: '/parcels/:identifier/order',
+      scope: 'admin',
+      answer: async ({ param, to, form, by }) => {
+        // Browsers end lines with CR LF.
+        const note = form.get('note').replaceAll('\r\n', '\n')
+        const context = { reference: form.get('reference').trim() || null, labels: readLabels(form.get('labels')), note }
+        return { goTo: to`/parcels/${(await manageOrders.save(param('identifier'), context, by)).identifier}` }
+      },
+    },
   ]
-  return settingsList(rows)
+}
+
+function orderOf(visit: Visit, { order, identifiers }: ExplainedParcel): Markup {
+  const { reference, labels, note } = order
+  const given = Object.entries(labels)
+  const rows: readonly (readonly [string, Part])[] = [
+    ...(reference === null
+      ? []
+      : [['Reference', html`${link(withQuery(visit.to`/parcels`, { reference }), reference)} <small>all its parcels</small>`] as const]),
+    ...(given.length === 0 ? [] : [['Labels', given.map(([name, value]) => html`<code>${name}</code> ${value}<br>`)] as const]),
+    ...(note === null ? [] : [['Note', note.split('\n').map((line) => html`${line}<br>`)] as const]),
+  ]
+  return html`${rows.length === 0 ? html`<p class="dim">Nobody has said to which order it belongs.</p>` : settingsList(rows)}
+${visit.person.scope === 'admin' ? orderForm(visit, mainIdentifier(identifiers), order) : null}`
+}
+
+function orderForm({ to }: Visit, name: string, { reference, labels, note }: OrderContext): Markup {
+  const lines = Object.entries(labels).map(([label, value]) => `${label}=${value}`)
+  return html`<details class="plain"><summary>Change its order</summary>
+<form class="form" method="post" action="${to`/parcels/${name}/order`.path}">
+<div class="field"><label for="reference">Reference</label><input id="reference" name="reference" value="${reference ?? ''}" autocomplete="off" spellcheck="false" aria-describedby="reference-hint"><small id="reference-hint">The customer’s order number. Empty: none.</small></div>
+<div class="field"><label for="labels">Labels</label><textarea class="code" id="labels" name="labels" rows="3" spellcheck="false" aria-describedby="labels-hint">${lines.join('\n')}</textarea><small id="labels-hint">One a line, such as <code>shop=north</code>; at most 16. Webhooks get the reference and the labels as headers.</small></div>
+<div class="field"><label for="note">Note</label><textarea id="note" name="note" rows="2" aria-describedby="note-hint">${note}</textarea><small id="note-hint">It stays with the relay.</small></div>
+<p><button class="btn" type="submit">Save the order</button></p>
+</form></details>`
+}
+
+/** Throws `bad_request` for a line that names no label, or one that another line has named. */
+function readLabels(text: string): Readonly<Record<string, string>> {
+  const read = new Map<string, string>()
+  for (const [at, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === '') continue
+    const equals = line.indexOf('=')
+    if (equals === -1) throw mistakeIn('labels', `Write each label as name=value: line ${at + 1} has no “=”.`)
+    const name = line.slice(0, equals).trim()
+    if (!isLabelName(name)) throw mistakeIn('labels', `Line ${at + 1}: a label is named by 1 to 32 of the characters a-z, 0-9 and -.`)
+    if (read.has(name)) throw mistakeIn('labels', `Line ${at + 1} names a label that another line has named.`)
+    read.set(name, line.slice(equals + 1))
+  }
+  return Object.fromEntries(read)
 }

@@ -31,10 +31,17 @@ export async function openShop(replicas: readonly Asked[]) {
   const running = () => clients.filter((_, at) => replicas[at]?.isRunning() === true)
   const news = new Map<string, ReplicaNews>()
   let turn = 0
+  const next = () => {
+    const among = running()
+    return among[turn++ % among.length]
+  }
   return {
     async watch(trackingNumber: string) {
-      const among = running()
-      await among[turn++ % among.length]?.watch(trackingNumber)
+      await next()?.watch(trackingNumber)
+    },
+    /** Says to which order a parcel belongs. The relay watches it from then on. */
+    async order(trackingNumber: string, reference: string) {
+      await next()?.order(trackingNumber, reference)
     },
     addWebhook: async (name: string, url: string) => await running()[0]?.addWebhook(name, url),
     /** Returns each running relay's history of the parcel (the body of `/all`, in English); null: the relay has none, or failed to answer. */
@@ -57,6 +64,10 @@ async function openClient({ internalUrl, pid }: Asked) {
   let token = await logIn(internalUrl, SHOP)
   const ask = (path: string, bearer: string, method = 'GET') =>
     call(`${internalUrl}${path}`, { method, headers: { authorization: `Bearer ${bearer}` } })
+  const send = (method: string, path: string, body: object) => {
+    const headers = { authorization: `Bearer ${admin}`, 'content-type': 'application/json' }
+    return call(`${internalUrl}${path}`, { method, headers, body: JSON.stringify(body) })
+  }
 
   async function askForHistory(trackingNumber: string): Promise<string | null> {
     const path = `/v1/status/${trackingNumber}/all?language=en`
@@ -76,12 +87,13 @@ async function openClient({ internalUrl, pid }: Asked) {
       if (!response.ok) throw new Error(`the relay did not watch ${trackingNumber}: status ${response.status}`)
       await response.arrayBuffer()
     },
+    async order(trackingNumber: string, reference: string): Promise<void> {
+      const response = await send('PUT', `/relay/parcels/${trackingNumber}`, { reference })
+      if (!response.ok) throw new Error(`the relay did not take the order of ${trackingNumber}: status ${response.status}`)
+      await response.arrayBuffer()
+    },
     async addWebhook(name: string, url: string): Promise<void> {
-      const response = await call(`${internalUrl}/relay/endpoints`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${admin}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ name, url }),
-      })
+      const response = await send('POST', '/relay/endpoints', { name, url })
       if (!response.ok) throw new Error(`the relay did not add the webhook ${name}: status ${response.status}`)
       await response.arrayBuffer()
     },

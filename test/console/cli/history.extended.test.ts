@@ -31,6 +31,16 @@ test('history and refresh ask the carrier about a tracking number whose parcel i
   })
 })
 
+test('history shows the order of a parcel, and where it has none no line', async () => {
+  const { run, ...world } = await start()
+  const operate = await operatorOf(world)
+  await operate('PUT', '/relay/parcels/75000013', { reference: 'ORDER-1207', labels: { shop: 'north', gift: '' }, note: 'first\nsecond' })
+  const { stdout } = await run('history', '75000013')
+  expect(stdout).toMatch(/^75000013 .*\norder ORDER-1207 {2}gift= {2}shop=north\nnote first second\nnext check /)
+  await operate('PUT', '/relay/parcels/75000013', {})
+  expect((await run('history', '75000013')).stdout).toMatch(/^75000013 .*\nnext check /)
+})
+
 test('an operator’s refresh of an erased identifier causes no call', async () => {
   const { carrier, ...world } = await start()
   expect((await world.push(pushBody({ trackingIds: ['75000003'] }))).status).toBe(200)

@@ -206,7 +206,13 @@ async function lookAtPages(reads: ReadSide): Promise<void> {
   await reads.listJobs({ before: null, limit: 5 })
   await reads.findJob(1)
   const query = { prefix: null, status: null, stopped: null, after: null, limit: 5 }
-  for (const asked of [query, { ...query, prefix: '3730' }, { ...query, status: 'Created' }, { ...query, stopped: 'delivered' as const }]) {
+  for (const asked of [
+    query,
+    { ...query, prefix: '3730' },
+    { ...query, status: 'Created' },
+    { ...query, stopped: 'delivered' as const },
+    { ...query, reference: 'ORDER-1' },
+  ]) {
     await reads.listParcels(asked)
     await reads.countParcels(asked, 5)
   }

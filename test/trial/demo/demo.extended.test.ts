@@ -44,6 +44,7 @@ testWith(
   expect(JSON.parse(mine)).toMatchObject({ status: { location: 'Kiruna', consumerDescription: 'Pushed by hand' } })
 
   await demo.said('All 6 histories are complete')
+  await demo.said('The parcels have the order numbers ORDER-1001 to ORDER-1006')
   const counts = () =>
     /lost by the carrier (\d+) · gaps filled by polls (\d+)/.exec(demo.lines.findLast((line) => line.includes('6/6')) ?? '') ?? []
   expect(Number(counts()[1])).toBeGreaterThan(0)

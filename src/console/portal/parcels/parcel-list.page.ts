@@ -5,7 +5,7 @@ import type { ParcelState } from '../../../core/domain/history/parcel-state.ts'
 import type { WatchListReport } from '../../../core/flow/admin/parcels/parcel-commands.ts'
 import { type AwaitedParcel, COUNTED_MAX } from '../../../core/flow/admin/parcels/parcel-queries.ts'
 import { FILE_BYTES_MAX } from '../form.ts'
-import { html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
+import { type Address, html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'
 import { actionButton, headline, icon, type SentAgain, sentAgainNote, stateMark, table } from '../parts.ts'
 import { relativeTime, timeInTable } from '../times.ts'
@@ -14,6 +14,8 @@ type Stopped = NonNullable<ParcelState['stopped']>
 
 interface ParcelFilters {
   readonly text: string
+  /** The number of an order, which is the text then. Null: the text is the beginning of an identifier. */
+  readonly reference: string | null
   readonly status: string
   readonly stopped: Stopped | null
 }
@@ -22,6 +24,8 @@ interface ParcelListing {
   readonly filters: ParcelFilters
   /** Null: no identifier can begin with the text that was searched for. */
   readonly found: { readonly parcels: readonly AwaitedParcel[]; readonly next: string | null; readonly counted: FilteredCount } | null
+  /** Where the parcels of the order are shown that has the text as its number; null: none has it, or they are shown here. */
+  readonly ofOrder: Address | null
   readonly said: WatchSaid
 }
 
@@ -36,15 +40,16 @@ export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
 const IDENTIFIER = /^[A-Z0-9]{4,40}$/
 
 /** Makes the page that lists all parcels, or those that match the filters. By default, they are sorted by their next check. */
-export function parcelListPage(visit: Visit, { filters, found, said }: ParcelListing): string {
+export function parcelListPage(visit: Visit, { filters, found, ofOrder, said }: ParcelListing): string {
   const { person, to } = visit
-  const { text, status, stopped } = filters
+  const { text, reference, status, stopped } = filters
   const parcels = found?.parcels ?? []
   const next = found?.next ?? null
   const main = html`${headline({ title: 'Parcels', lead: leadOf(found, filters) })}
 ${searchForm(visit, filters)}
+${ofOrder === null ? null : html`<p>${link(ofOrder, `The parcels of the order ${text}`)}</p>`}
 ${parcels.length === 0 ? nothingFound(visit, filters) : rowsOf(visit, parcels)}
-${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { query: text, status, stopped, cursor: next }), 'Next page')}</p>`}
+${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { ...(reference === null ? { query: text } : { reference }), status, stopped, cursor: next }), 'Next page')}</p>`}
 ${person.scope === 'admin' ? watchForm(visit, said, parcels.length === 0 && !isFiltered(filters)) : null}`
   return renderPage(visit, { title: 'Parcels', section: 'parcels', person, main })
 }
@@ -57,22 +62,28 @@ function isFiltered({ text, status, stopped }: ParcelFilters): boolean {
 function leadOf(found: ParcelListing['found'], filters: ParcelFilters): string {
   const here = found?.parcels.length ?? 0
   if (found !== null && here > 0) {
-    const { status, stopped, text } = filters
+    const { status, stopped, text, reference } = filters
     const what = [
-      text === '' ? '' : ` with an identifier that begins with ${text}`,
+      reference !== null ? ` of the order ${text}` : text === '' ? '' : ` with an identifier that begins with ${text}`,
       status === '' ? '' : ` with the latest status ${status}`,
       stopped === null ? '' : ` whose checks have ended (${STOPPED_BECAUSE[stopped]})`,
     ].join('')
     const order =
       text !== ''
-        ? 'sorted by identifier'
+        ? reference === null
+          ? 'sorted by identifier'
+          : 'the ones known longest first'
         : stopped !== null
           ? 'the ones known longest first'
           : 'the next check first, those without checks last'
     return `${amountOf(found.counted)}${what}, ${order}. ${countText(here)} on this page.`
   }
   if (found?.counted.more === true || (found?.next ?? null) !== null) return 'None on this page; there may be more on the next.'
-  if (filters.text !== '') return `No parcel is known by ${filters.text}.`
+  if (filters.reference !== null)
+    return filters.status === '' && filters.stopped === null
+      ? `No parcel belongs to the order ${filters.text}.`
+      : `No parcel of the order ${filters.text} matches the filters.`
+  if (filters.text !== '') return `No parcel is known by ${filters.text}, and no order.`
   return isFiltered(filters) ? 'No parcel matches the filters.' : 'None yet.'
 }
 
@@ -98,7 +109,7 @@ function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Ma
   const chosen = (isChosen: boolean) => (isChosen ? markup(' selected') : null)
   const statuses = [...new Set([...DOCUMENTED_STATUSES, ...(status === '' ? [] : [status])])]
   return html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels">
-<div><label for="q">Tracking number or tracking id, or how it begins</label><input id="q" name="query" type="search" value="${text}" spellcheck="false" autocomplete="off" autocapitalize="characters"></div>
+<div><label for="q">Tracking number or id, or how it begins, or the number of an order</label><input id="q" name="query" type="search" value="${text}" spellcheck="false" autocomplete="off" autocapitalize="characters"></div>
 <div><label for="s">Latest status</label><select id="s" name="status"><option value="">any</option>${statuses.map((one) => html`<option value="${one}"${chosen(one === status)}>${one}</option>`)}</select></div>
 <div><label for="w">Checks</label><select id="w" name="stopped"><option value="">any: next check first</option>${Object.entries(
     STOPPED_BECAUSE,
@@ -108,11 +119,15 @@ function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Ma
 }
 
 function rowsOf({ to, nowMs }: Visit, parcels: readonly AwaitedParcel[]): Markup {
+  const hasOrders = parcels.some(({ order }) => order.reference !== null)
+  const referenceOf = ({ order: { reference } }: AwaitedParcel) =>
+    reference === null ? null : link(withQuery(to`/parcels`, { reference }), reference)
   const linkTo = (value: string) => link(to`/parcels/${value}`, value, markup(' class="id"'))
   return table({
     label: 'Parcels',
     columns: [
       { title: 'Parcel' },
+      ...(hasOrders ? [{ title: 'Order' }] : []),
       { title: 'Latest status' },
       { title: 'Happened', isTime: true },
       { title: 'Entries', isNumber: true },
@@ -123,6 +138,7 @@ function rowsOf({ to, nowMs }: Visit, parcels: readonly AwaitedParcel[]): Markup
       const { state, identifiers } = parcel
       return [
         nameOf(linkTo, identifiers),
+        ...(hasOrders ? [referenceOf(parcel)] : []),
         state.latest === null ? stateMark('none', 'nothing known') : state.latest.status,
         state.latest === null ? null : timeInTable(state.latest.atMs, nowMs),
         state.entryCount,

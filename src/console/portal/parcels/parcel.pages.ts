@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../core/domain/admin/parcel-list.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import type { Entry } from '../../../core/domain/history/history.ts'
+import { readReference } from '../../../core/domain/history/order-context.ts'
 import { pickText } from '../../../core/domain/history/pull-response.ts'
 import { parseTypedIdentifier } from '../../../core/domain/identifiers.ts'
 import { compareBytes, receivedText } from '../../../core/domain/text.ts'
@@ -9,7 +10,7 @@ import { type ExplainedParcel, readCursor, readPrefix, STOPPED_REASONS } from '.
 import { readLines } from '../../../core/http/server/text-body.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type Form, type FormFile, mistakeIn } from '../form.ts'
-import { html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
+import { type Address, html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
@@ -170,6 +171,7 @@ function languageName(tag: string): string {
 }
 
 const LIST_MAX = 100
+const ANY_PARCEL = { query: null, status: null, stopped: null, cursor: null }
 const ANY = { by: null, fromMs: null, toMs: null }
 
 /** A list of parcels to watch, from the text field or a file. */
@@ -286,18 +288,34 @@ export function parcelPages({ lookAtParcels, operations, manageParcels, watchLis
 
   async function list(visit: Visit, said: WatchSaid = null): Promise<PageAnswer> {
     const text = visit.query('query').trim()
+    const reference = readReference(visit.query('reference'))
     const stopped = STOPPED_REASONS.find((reason) => reason === visit.query('stopped')) ?? null
-    const filters = { text, status: visit.query('status').trim(), stopped }
-    const prefix = text === '' ? null : readPrefix(text)
-    if (text !== '' && prefix === null) return { page: parcelListPage(visit, { filters, found: null, said }) }
+    const filters = { text: reference ?? text, reference, status: visit.query('status').trim(), stopped }
+    const prefix = text === '' || reference !== null ? null : readPrefix(text)
+    const ofOrder = reference === null && text !== '' ? await orderNamed(visit, text) : null
+    if (prefix === null && reference === null && text !== '')
+      return ofOrder ?? { page: parcelListPage(visit, { filters, found: null, ofOrder: null, said }) }
     const cursor = visit.query('cursor') === '' ? null : readCursor(visit.query('cursor'))
     if (cursor === null && visit.query('cursor') !== '') throw new AppError('not_found', 'The list has no such page.')
     const status = filters.status === '' ? null : filters.status
-    const listed = await lookAtParcels.list({ query: prefix, status, stopped, cursor, limit: LIST_MAX })
+    const listed = await lookAtParcels.list({ query: prefix, reference, status, stopped, cursor, limit: LIST_MAX })
+    if (ofOrder !== null && listed.parcels.length === 0 && listed.next === null) return ofOrder
     const [only, ...more] = listed.parcels
     const isTheOne = prefix !== null && more.length === 0 && only?.identifiers.some(({ value }) => value === prefix) === true
     if (isTheOne) return { goTo: visit.to`/parcels/${prefix}` }
-    const found = { ...listed, counted: await lookAtParcels.count({ query: prefix, status, stopped }) }
-    return { page: parcelListPage(visit, { filters, found, said }) }
+    const found = { ...listed, counted: await lookAtParcels.count({ query: prefix, reference, status, stopped }) }
+    return { page: parcelListPage(visit, { filters, found, ofOrder: ofOrder?.goTo ?? null, said }) }
+  }
+
+  /** Finds where the parcels of an order are shown, if a text is its number: the page of the only one, or their list. Null: no order has it. */
+  async function orderNamed(visit: Visit, text: string): Promise<{ readonly goTo: Address } | null> {
+    const reference = readReference(text)
+    if (reference === null) return null
+    const { parcels } = await lookAtParcels.list({ ...ANY_PARCEL, reference, limit: 2 })
+    const [first, ...more] = parcels
+    if (first === undefined) return null
+    if (more.length === 0) return { goTo: visit.to`/parcels/${mainIdentifier(first.identifiers)}` }
+    const filters = { status: visit.query('status').trim(), stopped: visit.query('stopped') }
+    return { goTo: withQuery(visit.to`/parcels`, { reference, ...filters }) }
   }
 }

@@ -30,7 +30,7 @@ export interface ParcelQuery {
   readonly limit: number
 }
 
-export type ParcelFilter = Pick<ParcelQuery, 'prefix' | 'status' | 'stopped'>
+export type ParcelFilter = Pick<ParcelQuery, 'prefix' | 'reference' | 'status' | 'stopped'>
 
 /** How many parcels a filter matches. `more`: only the first of them were counted, so there may be more. */
 export interface FilteredCount {
@@ -160,7 +160,8 @@ function findOrderColumns(cells: readonly string[]): OrderColumns | string {
 /** Returns what the cells of a line say of an order. An empty cell says nothing. */
 function orderInCells(cells: readonly string[], columns: OrderColumns): object {
   const said = columns.flatMap(([name, at]) => {
-    const text = textOfCell(cells[at])
+    // Spreadsheets write a number so, and other texts may hold the same characters.
+    const text = cells[at]?.replace(/^="(.*)"$|^=(?=\d+$)/s, '$1') ?? ''
     return text === '' ? [] : [[name, text] as const]
   })
   const labels = said.filter(([name]) => name !== REFERENCE).map(([name, text]) => [name.slice('label:'.length), text] as const)

@@ -64,6 +64,11 @@ export function parseOrderContext(body: unknown): OrderContext {
   return inOrder(readInput('body', orderContextSchema, body))
 }
 
+/** Reads the number of an order as somebody has typed it. Null: no order can have it. */
+export function readReference(text: string): string | null {
+  return reference.safeParse(text, { jitless: true }).data ?? null
+}
+
 /** Labels in one order, so that equal ones are stored and shown alike. */
 function inOrder({ labels: given, ...rest }: OrderContext): OrderContext {
   return { ...rest, labels: Object.fromEntries(Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1))) }

@@ -128,9 +128,8 @@ async function lookByIdentifier(session: Session, prefix: string, after: string,
 
 async function lookByReference(session: Session, reference: string, after: number, limit: number): Promise<readonly Looked[] | null> {
   const ids = await findByReference(session, { reference, after, limit })
-  const states = ids.length === 0 ? [] : await findParcels(session, ids)
-  const sorted = states.toSorted((a, b) => a.parcelId - b.parcelId)
-  return nullIfNone(sorted.map((state) => ({ state, cursor: { by: 'reference', parcelId: state.parcelId } })))
+  const states = new Map((ids.length === 0 ? [] : await findParcels(session, ids)).map((state) => [state.parcelId, state]))
+  return nullIfNone(ids.map((parcelId) => ({ state: states.get(parcelId) ?? NOBODY, cursor: { by: 'reference', parcelId } })))
 }
 
 function nullIfNone(looked: readonly Looked[]): readonly Looked[] | null {
@@ -149,7 +148,7 @@ function matches(state: ParcelState, { status, stopped, prefix, reference = null
   return (prefix === null && reference === null) || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }
 
-/** The state of a row that is left out, because its parcel is listed in the row of another identifier. */
+/** The state of a row that is left out: its parcel is listed in the row of another identifier, or is gone. */
 const NOBODY: ParcelState = {
   parcelId: 0,
   watchedAtMs: null,
@@ -227,6 +226,28 @@ const amongNamed = statement<{ from: string; to: string; limit: number }>()((db,
     .groupBy(['parcel.latest_status', 'parcel.stopped']),
 )
 
+const amongOrder = statement<{ reference: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('order_context')
+        .select('parcel_id')
+        .where('reference', '=', p.reference)
+        .orderBy('parcel_id')
+        .limit(p.limit)
+        .as('named'),
+    )
+    .innerJoin('parcel', 'parcel.id', 'named.parcel_id')
+    .select((row) => [
+      'parcel.latest_status',
+      'parcel.stopped',
+      row.fn.countAll<number>().as('parcels'),
+      row.fn.count<number>('parcel.next_poll_at_ms').as('polled'),
+      row.fn.countAll<number>().as('looked'),
+    ])
+    .groupBy(['parcel.latest_status', 'parcel.stopped']),
+)
+
 function seenIn(db: Kysely<Tables>) {
   return db.selectFrom('parcel').select(['latest_status', 'stopped', 'next_poll_at_ms']).orderBy('id', 'desc')
 }
@@ -245,18 +266,24 @@ function grouped(db: Kysely<Tables>, seen: ReturnType<typeof seenIn>) {
 }
 
 /** Counts the parcels of a list. Reads at most `max` rows and one, whatever the filters match. */
-export async function countParcels(session: Session, { prefix, status, stopped }: ParcelFilter, max: number): Promise<FilteredCount> {
+export async function countParcels(
+  session: Session,
+  { prefix, reference = null, status, stopped }: ParcelFilter,
+  max: number,
+): Promise<FilteredCount> {
   const limit = max + 1
   const groups = await (prefix !== null
     ? session.all(amongNamed, { from: prefix, to: prefix + AFTER_ALL, limit })
-    : stopped !== null
-      ? session.all(amongStopped, { reason: stopped, limit })
-      : session.all(amongAll, { limit }))
+    : reference !== null
+      ? session.all(amongOrder, { reference, limit })
+      : stopped !== null
+        ? session.all(amongStopped, { reason: stopped, limit })
+        : session.all(amongAll, { limit }))
   const listed = groups.map((group) => {
     if (status !== null && group.latest_status !== status) return 0
     if (stopped !== null) return group.stopped === stopped ? group.parcels - group.polled : 0
-    // Without a prefix, a list holds no parcel that was never watched.
-    return prefix === null && group.stopped === null ? group.polled : group.parcels
+    // Of all parcels, a list holds none that was never watched.
+    return prefix === null && reference === null && group.stopped === null ? group.polled : group.parcels
   })
   const looked = groups.reduce((sum, group) => sum + Number(group.looked), 0)
   const count = listed.reduce((sum, parcels) => sum + parcels, 0)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ParcelCursor } from '../../../../src/core/domain/admin/parcel-list.ts'
 import { type TokenKeys, verifyingKeys } from '../../../../src/core/domain/admin/token-keys.ts'
+import { NO_CONTEXT } from '../../../../src/core/domain/history/order-context.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../../support/history/builders.ts'
 import { NOON } from '../../../support/runner/constants.ts'
@@ -136,6 +137,30 @@ describe.each(engines)('administration on $name', (engine) => {
     expect(await count({ prefix: '1', status: 'DeliveryStarted' })).toEqual({ count: 1, more: false })
     expect(await count({ prefix: '1' }, 3)).toEqual({ count: 3, more: true })
     expect(await count({ stopped: 'delivered' })).toEqual({ count: 0, more: false })
+  })
+
+  test('the parcels of an order are listed in pages and counted, whatever their number', async () => {
+    const { push, writes, reads } = await openStore(NOON, engine)
+    const ids = Array.from({ length: 7 }, (_, at) => `100${at}`)
+    for (const [at, id] of ids.entries()) await push({ trackingIds: [id], status: at % 2 === 0 ? 'TerminalArrived' : 'Returned' })
+    for (const identifier of ids.slice(1)) await writes.saveOrder({ identifier, context: { ...NO_CONTEXT, reference: 'A' }, nowMs: NOON })
+    await writes.saveOrder({ identifier: '1000', context: { ...NO_CONTEXT, reference: 'a' }, nowMs: NOON })
+    const any = { prefix: null, reference: 'A', status: null, stopped: null }
+    const pages: (readonly string[])[] = []
+    let after: ParcelCursor | null = null
+    do {
+      const page: Awaited<ReturnType<typeof reads.listParcels>> = await reads.listParcels({ ...any, after, limit: 4 })
+      pages.push(page.parcels.flatMap(({ identifiers }) => identifiers.map(({ value }) => value)))
+      after = page.next
+    } while (after !== null)
+    expect(pages).toEqual([
+      ['1001', '1002', '1003', '1004'],
+      ['1005', '1006'],
+    ])
+    expect(await reads.countParcels(any, 20)).toEqual({ count: 6, more: false })
+    expect(await reads.countParcels(any, 5)).toEqual({ count: 5, more: true })
+    expect(await reads.countParcels({ ...any, status: 'Returned' }, 20)).toEqual({ count: 3, more: false })
+    expect(await reads.countParcels({ ...any, reference: 'B' }, 20)).toEqual({ count: 0, more: false })
   })
 
   test('parcels are listed by their latest status, and all statuses in use are known', async () => {

@@ -115,8 +115,8 @@ export function createParcelQueries({ reads, write, clock, carrier }: ParcelQuer
       return { parcels: parcels.map((one) => awaited(one)), next: next === null ? null : encodeCursor(next) }
     },
     /** Counts what `list` lists over all pages, up to `COUNTED_MAX`. */
-    count: ({ query, status, stopped }: Pick<ListQuestion, 'query' | 'status' | 'stopped'>): Promise<FilteredCount> =>
-      reads.countParcels({ prefix: query, status, stopped }, COUNTED_MAX),
+    count: ({ query, ...filter }: Pick<ListQuestion, 'query' | 'reference' | 'status' | 'stopped'>): Promise<FilteredCount> =>
+      reads.countParcels({ prefix: query, ...filter }, COUNTED_MAX),
     async inspect(text: string): Promise<ExplainedParcel> {
       const identifier = readIdentifier(text)
       const parcel = await reads.inspectParcel(identifier)
