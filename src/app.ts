@@ -23,6 +23,7 @@ import { openCarrier } from './core/wiring/carrier.ts'
 import { createCertificates } from './core/wiring/certificates.ts'
 import { type Closing, createClosing } from './core/wiring/closing.ts'
 import { createDispatchSignal, openDelivery } from './core/wiring/delivery/delivery.ts'
+import { createDuties } from './core/wiring/duties.ts'
 import { openAuthentication, openHistory } from './core/wiring/history.ts'
 import { listen } from './core/wiring/listen.ts'
 import { openPolling } from './core/wiring/polling.ts'
@@ -94,6 +95,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     ...measured,
     ...(await openAuthentication(config, measured)),
     meter: reporting.meter,
+    duties: createDuties(config, measured),
     ownPorts: () => ownPorts,
     reporting,
   }
@@ -132,7 +134,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   closing.add(() => receiver.verbs.waiting().catch(() => undefined), 'serving')
   closing.add(() => Promise.all([receiver.verbs, internalServer].map((server) => server.stop(stopTimeoutMs))), 'serving')
   closing.add(() => {
-    delivery.abortPending()
+    relay.duties.abortPending()
     moves.manage.abortPending()
   })
   closing.add(() => api.feedSignal.close(), 'serving')
@@ -150,6 +152,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
       failedReload = problems.length === 0 ? null : { atMs: relay.clock.now(), problems }
     },
   })
+  for (const load of WINGS.flatMap(({ duty = [] }) => duty)) relay.duties.add((await load())(relay))
   delivery.start()
   startTelling(config, relay)
   startTimers(config, relay, reporting.pushesTaken)

@@ -4,9 +4,11 @@ import type { SectionsOf } from './console/portal/parcels/parcel-sections.ts'
 import type { PagesOf } from './console/portal/portal.ts'
 import type { ProblemsOf } from './console/reporting/reporting.ts'
 import type {} from './console/use-cases.ts'
+import type { Duty } from './core/flow/ports.ts'
 import type { Route, WithAuthorize } from './core/http/server/route.ts'
 import type { UseCases } from './core/http/use-cases.ts'
-import type { Relay } from './core/wiring/relay.ts'
+import type { Capabilities } from './core/wiring/capabilities.ts'
+import type { DutyParts, Relay } from './core/wiring/relay.ts'
 import type {} from './insight/use-cases.ts'
 import type {} from './server/use-cases.ts'
 import type {} from './upkeep/use-cases.ts'
@@ -27,6 +29,8 @@ interface Offer {
   readonly routes?: () => Promise<readonly Route<UseCases & WithAuthorize>[]>
   /** Which routes of the core or the console the API document lists before these; absent: all of the console's. */
   readonly routesAfter?: 'deliveries' | 'parcels'
+  /** Work in the background, begun when the relay has started. */
+  readonly duty?: () => Promise<(relay: DutyParts & Capabilities) => Duty>
   /** Metrics: registers them, and returns what reads their values before a scrape. */
   readonly metrics?: () => Promise<(registry: Registry, relay: MeasuredParts) => () => unknown>
   /** Problems of the overview: finds what is wrong. */
@@ -74,6 +78,7 @@ export const WINGS: readonly Offer[] = [
   {
     routes: async () => (await import('./upkeep/jobs/jobs.routes.ts')).JOBS_ROUTES,
     pages: async () => (await import('./upkeep/jobs/jobs.page.ts')).jobPages,
+    duty: async () => (await import('./upkeep/jobs/jobs.duty.ts')).jobsDuty,
   },
   {
     commands: { rebuild: async () => (await import('./upkeep/rebuild/rebuild.command.ts')).rebuildCommand() },
@@ -92,12 +97,14 @@ export const WINGS: readonly Offer[] = [
   },
   {
     commands: { restore: async () => (await import('./upkeep/restore/restore.command.ts')).restoreCommand(loadServer) },
+    duty: async () => (await import('./upkeep/restore/restore.duty.ts')).restoreDuty,
     metrics: async () => (await import('./upkeep/restore/restore.metrics.ts')).registerRestores,
   },
   {
     commands: { prune: async () => (await import('./upkeep/retention/prune.command.ts')).pruneCommand() },
     routes: async () => (await import('./upkeep/retention/retention.routes.ts')).RETENTION_ROUTES,
     pages: async () => (await import('./upkeep/retention/retention.page.ts')).retentionPages,
+    duty: async () => (await import('./upkeep/retention/retention.duty.ts')).retentionDuty,
     metrics: async () => (await import('./upkeep/retention/retention.metrics.ts')).registerRetention,
     problems: async () => (await import('./upkeep/retention/retention.problems.ts')).retentionProblems,
   },

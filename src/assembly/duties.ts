@@ -75,7 +75,10 @@ function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: Du
         if (roles.includes('janitor')) void tidy()
         delivery.reviewAll()
       },
-      giveUp: (role) => (role === 'poller' ? polling.giveUp() : delivery.drained(role)),
+      async giveUp(role) {
+        if (role === 'poller') await polling.giveUp()
+        await delivery.drained(role)
+      },
       lapsed: delivery.lapsed,
     },
     {

@@ -63,8 +63,24 @@ interface UpkeepWrites {
   tellRestores(request: { readonly nowMs: number }): Promise<number>
   /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
   endLeftBackups(nowMs: number): Promise<void>
+  /**
+   * Does a batch of the oldest unended job that is no move or backup. `hasWorked`: there was such a job. `isDone`: no such job is left. The store
+   * keeps the progress, so the work continues after a restart.
+   */
+  workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
+    readonly hasWorked: boolean
+    readonly isDone: boolean
+    /** Whether parcels were retired, which adds events to the feed. */
+    readonly hasRetired: boolean
+    /** The reprocessed pushes; null: the job was of another kind. */
+    readonly report: BatchReport | null
+    /** Null: the job was no rebuild. */
+    readonly rebuilt: RebuildNews | null
+  }>
   /** Cancels a job. What it has done stays done. A job that has ended does not change. Null: there is no such job. */
   cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
+  /** Does a batch of the retention pass that is under way, or begins a pass that is due. `isDone`: there is nothing to do now. */
+  prune(request: { readonly nowMs: number }): Promise<PruneResult>
   /** Changes how long data is kept, and from which age on events are not recorded. Takes effect with the next batch. */
   adjustRetention(retention: Retention): Promise<void>
   /** Stores an explained refusal, and deletes the oldest refusals beyond `REFUSALS_KEPT`. */
@@ -98,4 +114,24 @@ interface ReprocessedBatch {
   readonly report: BatchReport
   /** The inbox id of the last push of this batch; null: there are no more. */
   readonly next: number | null
+}
+
+/** How many parcels a batch of a rebuild has compared, by result. */
+export interface RebuildNews {
+  readonly equal: number
+  /** Parcels that differ. They were not corrected, because the rebuild only compared. */
+  readonly differing: number
+  readonly corrected: number
+  /** Parcels that could not be compared. */
+  readonly left: number
+  /** Whether corrections were added to the feed. */
+  readonly hasChanged: boolean
+}
+
+interface PruneResult {
+  readonly isDone: boolean
+  /** Whether parcels were retired, which adds events to the feed. */
+  readonly hasRetired: boolean
+  /** Whether deliveries were cancelled. Later deliveries of the same parcels may then be sent. */
+  readonly hasReordered: boolean
 }

@@ -226,7 +226,7 @@ export const ROOMS: readonly Room[] = [
   // The table of what wings offer. Only this imports them by name.
   {
     place: 'wings.ts',
-    imports: ['core/http/', 'core/wiring/relay.ts', 'console/', 'upkeep/', 'insight/', 'server/', 'trial/'],
+    imports: ['core/flow/ports.ts', 'core/http/', 'core/wiring/', 'console/', 'upkeep/', 'insight/', 'server/', 'trial/'],
     libraries: ['commander', 'prom-client'],
     platform: [],
   },

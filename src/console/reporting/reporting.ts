@@ -225,13 +225,8 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, parts: TellingP
     },
     { freeBytesMin: limits.freeSpaceBytesMin, replica: REPLICA.name },
   )
-  let hasToldRestores = false
   const tell = async () => {
-    if (!replicas.holds('janitor')) return
-    const restores = hasToldRestores ? 0 : await write.tellRestores({ nowMs: clock.now() })
-    // Look for restores only once, because no store is restored while a relay uses it.
-    hasToldRestores = true
-    if (restores + (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
+    if (replicas.holds('janitor') && (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
   }
   const often = (work: () => Promise<void>, everyMs: number) =>
     startRepeating(

@@ -51,6 +51,22 @@ export interface Meter {
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }
 
+/** Work in the background, a batch at a time. */
+export interface Duty {
+  /** Only the replica with this role does it; null: every replica does. */
+  readonly role: 'janitor' | 'poller' | null
+  /** How often it looks for work by itself, in milliseconds; absent: only after orders. */
+  readonly everyMs?: number
+  /** Whether it also looks after an order of an operator, and when this replica takes roles. */
+  readonly afterOrders?: boolean
+  /** Whether it waits for room on the disk, because it takes some before it frees any. */
+  readonly needsRoom?: boolean
+  /** Does a batch. `busy`: there is more. If it rejects, it is called again after a second. */
+  readonly pass: () => Promise<'busy' | 'idle'>
+  /** What the log says of a pass that failed. */
+  readonly failure: string
+}
+
 /** The carrier's pull API. Failures of the carrier or the network are returned as values and never thrown. */
 export interface Carrier {
   /** Requests the whole history (`all`) of one identifier in one language. */

@@ -180,50 +180,14 @@ export interface AdminWrites {
   rotateTokenKeys(request: TokenKeyRotation & Audited): Promise<TokenKeys>
   /** Queues a job; null: too many jobs have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
-  /**
-   * Does a batch of the oldest unended job that is no move or backup. `hasWorked`: there was such a job. `isDone`: no such job is left. The store
-   * keeps the progress, so the work continues after a restart.
-   */
-  workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
-    readonly hasWorked: boolean
-    readonly isDone: boolean
-    /** Whether parcels were retired, which adds events to the feed. */
-    readonly hasRetired: boolean
-    /** The reprocessed pushes; null: the job was of another kind. */
-    readonly report: BatchReport | null
-    /** Null: the job was no rebuild. */
-    readonly rebuilt: RebuildNews | null
-  }>
   /** Stores an operator event, and the order (`action`) that caused it. Queues the event if the config names an endpoint for operator events. */
   recordOperatorEvent(event: OperatorEvent, nowMs: number, given?: Audited & Posted): Promise<void>
   /** Logs a session of the portal out, for all replicas. */
   endSession(ended: EndedSession): Promise<void>
   /** Adds an order that was carried out outside the store to the audit trail. */
   recordAction(action: OperatorAction): Promise<void>
-  /** Does a batch of the retention pass that is under way, or begins a pass that is due. `isDone`: there is nothing to do now. */
-  prune(request: { readonly nowMs: number }): Promise<PruneResult>
   /** Tells the part that writes how other clocks differ from ours. Returns why our clock is doubted; null: it is not. */
   lookAtClock(others: OtherClocks): Promise<ClockDoubt | null>
-}
-
-/** How many parcels a batch of a rebuild has compared, by result. */
-export interface RebuildNews {
-  readonly equal: number
-  /** Parcels that differ. They were not corrected, because the rebuild only compared. */
-  readonly differing: number
-  readonly corrected: number
-  /** Parcels that could not be compared. */
-  readonly left: number
-  /** Whether corrections were added to the feed. */
-  readonly hasChanged: boolean
-}
-
-interface PruneResult {
-  readonly isDone: boolean
-  /** Whether parcels were retired, which adds events to the feed. */
-  readonly hasRetired: boolean
-  /** Whether deliveries were cancelled. Later deliveries of the same parcels may then be sent. */
-  readonly hasReordered: boolean
 }
 
 export interface Posted {

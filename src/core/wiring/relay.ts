@@ -9,6 +9,7 @@ import type { Log, Meter, Vault } from '../flow/ports.ts'
 import type { AtRest } from './at-rest-keys.ts'
 import type { Certificates } from './certificates.ts'
 import type { Closing } from './closing.ts'
+import type { Duties } from './duties.ts'
 import type { Recording } from './recording.ts'
 import type { Storage } from './storage.ts'
 
@@ -24,6 +25,8 @@ export interface Relay extends Storage, Recording {
   readonly settings: () => Config
   /** Whether nothing is polled by schedule at a time. */
   readonly isQuiet: (nowMs: number) => boolean
+  /** What works in the background. */
+  readonly duties: Duties
   /** Call when there may be something to deliver. */
   readonly wakeDispatcher: () => void
   readonly atRest: AtRest
@@ -43,3 +46,7 @@ export interface Relay extends Storage, Recording {
   /** The ports on which the relay listens. Nothing is sent to these ports on this machine, unless the config allows it. */
   readonly ownPorts: () => readonly number[]
 }
+
+/** What a duty of a wing is made of, besides the capabilities. */
+export type DutyParts = Pick<Relay, 'reads' | 'write' | 'clock' | 'log' | 'meter' | 'settings' | 'wakeDispatcher' | 'replicas'> &
+  Pick<Relay, 'duties' | 'reprocessed' | 'retired'>

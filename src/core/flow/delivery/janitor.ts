@@ -2,7 +2,7 @@ import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { EndedReplay, ReplayedBatch } from '../../domain/delivery/delivery-list.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { BatchReport } from '../../domain/history/recording.ts'
+import type { Duty } from '../ports.ts'
 import type { Part, Reads, Relay, Writes } from '../relay.ts'
 
 /** Small, because a push that arrives during a replay waits for up to one batch. */
@@ -67,57 +67,32 @@ function stopped(count: number): AppError {
 /** How many events of the feed one transaction queues. Pushes wait for it about as long as for a batch of other pushes. */
 const CATCH_UP_EVENTS = 100
 
-export interface JanitorPorts
-  extends Part<'clock', 'now'>,
-    Part<'meter', 'rebuilt'>,
-    Writes<'replayFeed' | 'cancelRemoved' | 'workOnJobs' | 'prune'> {
-  /** Whether this replica is the janitor. */
-  readonly holds: () => boolean
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+interface DutyPorts extends Part<'clock', 'now'>, Writes<'replayFeed' | 'cancelRemoved'>, Pick<ReplaysPorts, 'inTurn'> {
   readonly onQueued: () => void
-  /** Called when the order of waiting deliveries may have changed. */
-  readonly onReordered: () => void
-  /** Called with the report of pushes that a job has processed again. */
-  readonly reprocessed: (report: BatchReport) => void
-  /** Called when the feed has events that came from no observation. */
-  readonly retired: () => void
-  /** Whether the disk has room for long work. Such work takes some room before it frees any. */
-  readonly hasRoom: () => boolean
 }
 
-/** A pass does a batch of work. `busy`: there is more. */
-export type JanitorPass = () => Promise<'busy' | 'idle'>
+const LOOK_AT_REMOVED_MS = 60_000
 
-/** Makes the passes of the janitor: the long work of delivery, the inbox and retention, a batch at a time. */
-export function createJanitor(ports: JanitorPorts): Readonly<Record<'replayFeed' | 'workOnJobs' | 'prune', JanitorPass>> {
-  const { write, clock, meter, holds, inTurn, onQueued, onReordered, reprocessed, retired, hasRoom } = ports
-  return {
-    async replayFeed() {
-      if (!holds()) return 'idle'
-      const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
-      if (queued > 0) onQueued()
-      return isDone ? 'idle' : 'busy'
+/** The janitor's long work of delivery: it queues the feed for endpoints that catch up, and cancels what waits for removed ones. */
+export function deliveryDuties({ write, clock, inTurn, onQueued }: DutyPorts): readonly Duty[] {
+  return [
+    {
+      role: 'janitor',
+      afterOrders: true,
+      failure: 'cannot queue events of the feed for an endpoint; the relay retries',
+      async pass() {
+        const { queued, isDone } = await write.replayFeed({ limit: CATCH_UP_EVENTS, nowMs: clock.now() })
+        if (queued > 0) onQueued()
+        return isDone ? 'idle' : 'busy'
+      },
     },
-    async workOnJobs() {
-      if (!holds() || !hasRoom()) return 'idle'
-      // Cancel before working on jobs, because a job may replay deliveries that are to be cancelled.
-      if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
-      const { hasWorked, hasRetired, isDone, report, rebuilt } = await inTurn(() =>
-        write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }),
-      )
-      if (report !== null) reprocessed(report)
-      if (hasRetired || rebuilt?.hasChanged === true) retired()
-      if (rebuilt !== null) meter.rebuilt(rebuilt)
-      // A rebuild changes no delivery.
-      else if (hasWorked) onReordered()
-      return isDone ? 'idle' : 'busy'
+    {
+      role: 'janitor',
+      everyMs: LOOK_AT_REMOVED_MS,
+      afterOrders: true,
+      needsRoom: true,
+      failure: 'cannot cancel deliveries to a removed endpoint; the relay retries',
+      pass: async () => ((await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone ? 'idle' : 'busy'),
     },
-    async prune() {
-      if (!holds() || !hasRoom()) return 'idle'
-      const { isDone, hasRetired, hasReordered } = await inTurn(() => write.prune({ nowMs: clock.now() }))
-      if (hasRetired) retired()
-      if (hasReordered) onReordered()
-      return isDone ? 'idle' : 'busy'
-    },
-  }
+  ]
 }

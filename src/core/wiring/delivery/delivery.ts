@@ -1,19 +1,16 @@
 import { randomBytes } from 'node:crypto'
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { VERSION } from '../../../package-files.ts'
 import { type Config, deliveryRules } from '../../config/config.ts'
-import { hasRoomForWork } from '../../domain/admin/disk-room.ts'
 import { endpointOf, type Role } from '../../domain/admin/replica.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
 import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../flow/delivery/endpoint-keys.ts'
-import { createJanitor, type JanitorPass, type JanitorPorts } from '../../flow/delivery/janitor.ts'
+import { deliveryDuties } from '../../flow/delivery/janitor.ts'
 import { createManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createFilterWarnings, createManageEndpoints, describeWarning } from '../../flow/delivery/manage-endpoints.ts'
-import { createFailureLog } from '../../flow/log-digest.ts'
 import { createMemory } from '../../runtime/memory.ts'
-import { startRepeating } from '../../runtime/schedule.ts'
-import { createDutyCycle, createWakeupTimer, startWorker } from '../../runtime/worker.ts'
+import { createWakeupTimer, startWorker } from '../../runtime/worker.ts'
 import { openOutbound } from '../outbound.ts'
 import type { Relay } from '../relay.ts'
 import { firstWrite } from '../storage.ts'
@@ -23,7 +20,7 @@ const KEY_BYTES = 32
 const USER_AGENT = `parcel-relay/${VERSION}`
 
 type Parts = Pick<Relay, 'path' | 'write' | 'reads' | 'clock' | 'log' | 'replicas' | 'meter' | 'threads'>
-type OwnParts = Pick<Relay, 'endpointKeys' | 'disk' | 'reprocessed' | 'retired' | 'ownPorts'> & {
+type OwnParts = Pick<Relay, 'endpointKeys' | 'duties' | 'ownPorts'> & {
   readonly formatOperatorEvent: FormatOperatorEvent
 }
 
@@ -53,18 +50,18 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder, reordered, changed } = dispatching
-  const stopping = new AbortController()
-  const { inTurn, janitor } = openJanitor(config, { ...ports, onQueued: wake, onReordered: reorder }, stopping.signal)
+  const { duties } = parts
+  for (const duty of deliveryDuties({ ...ports, inTurn: duties.inTurn, onQueued: wake })) duties.add(duty)
   /** Call it when this replica has changed endpoints. */
   const review = () => {
     changed()
-    janitor.wake()
+    duties.wake()
   }
   return {
     /** The same for all replicas on a store. */
     relayId,
     manageDeliveries: createManageDeliveries(
-      { ...sending, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
+      { ...sending, ...duties, review: reorder, reviewed: reordered, work: duties.wake },
       { relayId, userAgent: USER_AGENT },
     ),
     manageEndpoints: createManageEndpoints({ ...sending, ...configured, refuseUrl: outbound.refuseUrl, review }),
@@ -84,7 +81,7 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
     /** Call when endpoints, jobs or roles may have changed. */
     reviewAll() {
       reorder()
-      janitor.wake()
+      duties.wake()
     },
     /** Resumes the endpoints of the config that other replicas paused while this replica counted as dead. */
     async restore() {
@@ -100,15 +97,13 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
     async drained(role: Role) {
       const endpointId = endpointOf(role)
       if (endpointId !== null) await dispatching.drained(endpointId)
-      if (role === 'janitor') await janitor.rests()
+      await duties.rests(role)
     },
     /** Ends all deliveries under way at once. Call it when the lease has run out. */
     lapsed() {
       dispatching.lapsed()
       outbound.interrupt()
     },
-    /** Ends long requests, such as replays, early. */
-    abortPending: () => stopping.abort(),
     /** Applies the endpoints of a reloaded config. Endpoints that the API manages stay as they are. If it rejects, nothing has changed. */
     async reload(next: Config) {
       await configured.replace(next)
@@ -117,23 +112,8 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
       review()
       await warnAboutFilters(next, ports)
     },
-    async stop() {
-      await janitor.stop()
-      await dispatching.stop(outbound.close)
-    },
+    stop: () => dispatching.stop(outbound.close),
   }
-}
-
-/** The janitor's pieces of work run one at a time, with rests between them. */
-function openJanitor(
-  { limits }: Config,
-  ports: Omit<Parameters<typeof startJanitor>[0], 'inTurn' | 'hasRoom' | 'holds'> & Pick<Relay, 'disk' | 'replicas'>,
-  stopping: AbortSignal,
-) {
-  const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping }).catch(() => undefined)
-  const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
-  const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: limits.freeSpaceBytesMin })
-  return { inTurn, janitor: startJanitor({ ...ports, holds: () => ports.replicas.holds('janitor'), hasRoom, inTurn }) }
 }
 
 /** Logs a warning for each filter with a value that no event has ever had. */
@@ -141,59 +121,6 @@ async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<Rela
   const warningsAbout = createFilterWarnings(reads)
   for (const { name, filters } of endpoints) {
     for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, describeWarning(warning))
-  }
-}
-
-const LOOK_AT_RETENTION_MS = 60_000
-/** How long a worker rests after a failed pass, in milliseconds. */
-const REST_MS = 1000
-
-type StartPorts = JanitorPorts & Pick<Relay, 'log' | 'clock'>
-
-/** Starts the workers that do the long work of delivery, the inbox and retention while this replica is the janitor. */
-function startJanitor(ports: StartPorts) {
-  const { replayFeed, workOnJobs, prune } = createJanitor(ports)
-  const feedReplay = startRetryingWorker(replayFeed, ports, 'cannot queue events of the feed for an endpoint; the relay retries')
-  const longWork = startRetryingWorker(workOnJobs, ports, 'part of a background job failed; the relay retries')
-  const retention = startRetryingWorker(prune, ports, 'a part of a retention pass failed; the relay retries')
-  const looking = startRepeating(async () => {
-    retention.wake()
-    // A job may wait for room on the disk.
-    longWork.wake()
-  }, LOOK_AT_RETENTION_MS)
-  const workers = [feedReplay, longWork, retention]
-  return {
-    wake() {
-      feedReplay.wake()
-      longWork.wake()
-    },
-    async rests(): Promise<void> {
-      await Promise.all(workers.map((worker) => worker.rests()))
-    },
-    async stop(): Promise<void> {
-      looking.stop()
-      for (const worker of workers) await worker.stop()
-    },
-  }
-}
-
-/** Starts a worker that tries again by itself after a failed pass. Once this replica is not the janitor any more, a failure is no error. */
-function startRetryingWorker(pass: JanitorPass, { log, clock, holds }: StartPorts, failure: string) {
-  const failures = createFailureLog({ log, clock })
-  const worker = startWorker(pass, (error) => {
-    if (holds()) failures.add('error', { err: error }, failure)
-    else log.debug({ err: error }, failure)
-    timer.set(clock.now() + REST_MS)
-  })
-  const timer = createWakeupTimer(worker.wake, clock.now)
-  return {
-    wake: worker.wake,
-    rests: worker.rests,
-    async stop() {
-      await worker.stop()
-      // Cancel the timer after the last pass, which may have set it.
-      timer.cancel()
-    },
   }
 }
 
