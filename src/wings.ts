@@ -74,6 +74,7 @@ export const WINGS: readonly Offer[] = [
     orders: { deliveries: async () => (await import('./upkeep/replay/replay.command.ts')).replayCommand() },
     routes: async () => (await import('./upkeep/replay/replay.routes.ts')).REPLAY_ROUTES,
     routesAfter: 'deliveries',
+    pages: async () => (await import('./upkeep/replay/replay.page.ts')).replayPages,
   },
   {
     routes: async () => (await import('./upkeep/jobs/jobs.routes.ts')).JOBS_ROUTES,

@@ -35,6 +35,7 @@ import { filesLeftAt, storesLeftBeside } from '../upkeep/moving/sqlite-move-mark
 import { listLeftStores } from '../upkeep/moving/store-moves.rows.ts'
 import { createManageRebuild } from '../upkeep/rebuild/manage-rebuild.ts'
 import { createListRefusals } from '../upkeep/refusals/list-refusals.ts'
+import { createReplayMany } from '../upkeep/replay/manage-replays.ts'
 import { createManageRetention } from '../upkeep/retention/manage-retention.ts'
 import { createInternalListener, type InternalOptions } from './internal-listener.ts'
 
@@ -43,7 +44,7 @@ const FOLLOWERS_AT_ONCE = 25
 
 type AnswerParts = Pick<Relay, 'reads' | 'write' | 'clock' | 'carrier' | 'receiver' | 'replicas' | 'log' | 'reprocessed'>
 type ShownParts = Pick<Relay, 'unstored' | 'shared' | 'disk' | 'path' | 'refused' | 'backups' | 'restores' | 'meter'>
-type OperatorParts = Pick<Relay, 'operator'>
+type OperatorParts = Pick<Relay, 'operator' | 'duties'>
 type KeyParts = Pick<Relay, 'authenticate' | 'sessions' | 'keyring' | 'settings' | 'tombstoneKey' | 'vault' | 'atRest' | 'commitSignal'>
 type Parts = AnswerParts & ShownParts & OperatorParts & KeyParts & Capabilities & { readonly reporting: Reporting }
 
@@ -73,6 +74,7 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
     feedFollowersMax: config.limits.feedFollowers,
     manageInbox: createManageInbox({ ...given, onCommitted: parts.reprocessed }),
     refusals: createListRefusals(given),
+    replayMany: createReplayMany({ ...given, ...parts.duties, review: delivery.review }),
     manageRebuild: createManageRebuild({ ...given, counts: reporting.counts }),
     manageBackups: parts.backups,
     manageRetention: createManageRetention({ ...given, retention: () => settings().retention }),

@@ -15,6 +15,7 @@ import type { ManageJobs } from './jobs/manage-jobs.ts'
 import type { ManageMoves } from './moving/manage-moves.ts'
 import type { ManageRebuild } from './rebuild/manage-rebuild.ts'
 import type { ListRefusals } from './refusals/list-refusals.ts'
+import type { ReplayMany } from './replay/manage-replays.ts'
 import type { ManageRetention } from './retention/manage-retention.ts'
 import type { Retention } from './retention/retention.rules.ts'
 
@@ -28,6 +29,7 @@ declare module '../core/http/use-cases.ts' {
     readonly manageRebuild: ManageRebuild
     readonly manageRetention: ManageRetention
     readonly refusals: ListRefusals
+    readonly replayMany: ReplayMany
     readonly moves: Pick<ManageMoves, 'start' | 'progressOf'>
   }
 }

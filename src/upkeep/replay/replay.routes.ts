@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { replayOrderSchema } from '../../core/domain/delivery/delivery-list.ts'
 import { type AnswerOf, idOf, instant, location, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { leavingOf } from '../../core/http/server/authorize.ts'
 import { callRoute, jsonBody } from '../../core/http/server/route-shapes.ts'
 import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'
+import { replayOrderSchema } from './replay.rules.ts'
 
 const because = () => z.string().optional().describe('Why nothing was selected, for people; absent: something was selected.')
 
@@ -36,7 +36,7 @@ export const REPLAY_ROUTES = [
     },
     problems: ['bad_tracking_number', 'not_found', 'too_many_jobs'],
     answer: async (ports, { ctx, by, param, body }) => {
-      const answer = await ports.manageDeliveries.replayMany(param('id'), body, { by, left: leavingOf(ctx.res).signal })
+      const answer = await ports.replayMany(param('id'), body, { by, left: leavingOf(ctx.res).signal })
       if (answer.kind === 'job') return startedJob(answer.job, ports)
       if (answer.kind === 'replayed') return [202, { count: answer.count, because: answer.because, dryRun: false }]
       const { count, more, parcels, oldestAtMs, because } = answer

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { parseReplayOrder } from '../../../src/core/domain/delivery/delivery-list.ts'
 import { parseEndpointChange, parseNewEndpoint } from '../../../src/core/domain/delivery/endpoint-settings.ts'
 import { AppError } from '../../../src/core/domain/errors.ts'
 import { readInput } from '../../../src/core/domain/read-input.ts'
+import { parseReplayOrder } from '../../../src/upkeep/replay/replay.rules.ts'
 
 /** Returns the refusal of a body: its sentences, and the field of each. */
 function refusalOf(read: () => unknown): readonly unknown[] {

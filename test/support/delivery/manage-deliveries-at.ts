@@ -8,7 +8,6 @@ export function manageDeliveriesAt(ports: Pick<Ports, 'write' | 'reads' | 'clock
     {
       review: () => {},
       reviewed: async () => {},
-      work: () => {},
       inTurn: (work) => work(),
       stopping: new AbortController().signal,
       ...ports,

@@ -8,12 +8,11 @@ import {
   type ShownDelivery,
   type ShownRequest,
 } from '../../../core/flow/delivery/manage-deliveries.ts'
-import { leavingOf } from '../../../core/http/server/authorize.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { html, link, type Markup, type Part, SHOWN_MAX } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { actionButton, asOfLine, breakable, crumbs, facts, headline, stateMark, table } from '../parts.ts'
-import { fullTime, namesOfWebhooks, options, readTime, readTimes, relativeTime, timeInTable, type WebhookName } from '../times.ts'
+import { fullTime, namesOfWebhooks, options, readTimes, relativeTime, timeInTable, type WebhookName } from '../times.ts'
 import { failureNote } from '../webhooks/failure-words.ts'
 import {
   answerName,
@@ -23,39 +22,18 @@ import {
   eventName,
   isBehind,
   isOperatorEvent,
-  type ReplayFields,
-  type ReplaySaid,
-  replayPage,
   tookText,
-  withRemoved,
   wordOf,
 } from './delivery-list.page.ts'
 
 const LIST_MAX = 100
 /** The page shows these errors next to its form. Other errors get an error page. */
-const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number', 'not_found', 'not_replayable', 'too_many_jobs']
-const NO_FILTERS: DeliveryFilters = { endpoint: '', parcel: '', state: '', from: '', to: '' }
-/** The start of a replay if the form gives none. Only a replay with a start leaves out deliveries that were queued after the count. */
-const EVER = '1970-01-01T00:00:00.001Z'
-
+const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number', 'not_found']
 type Parts = Pick<UseCases, 'manageDeliveries' | 'manageEndpoints'>
 
 export function deliveryPages({ manageDeliveries, manageEndpoints }: Parts): readonly PageRoute[] {
   return [
     { method: 'get', path: '/deliveries', scope: 'admin', answer: list },
-    {
-      method: 'get',
-      path: '/deliveries/replay',
-      scope: 'admin',
-      answer: (visit) => showReplay(visit, null, { of: visit.query('endpoint'), state: '', since: '', to: visit.query('endpoint') }),
-    },
-    {
-      method: 'post',
-      path: '/deliveries/replay',
-      scope: 'admin',
-      answer: replayMany,
-      again: (visit, { action }) => showReplay(visit, { kind: 'again', atMs: action.atMs }),
-    },
     { method: 'get', path: '/deliveries/:id', scope: 'admin', answer: show },
     { method: 'post', path: '/deliveries/:id/replay', scope: 'admin', answer: replay },
     { method: 'post', path: '/deliveries/:id/retry', scope: 'admin', answer: after((id, by) => manageDeliveries.retry(id, by)) },
@@ -103,35 +81,6 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: Parts): rea
       return { goTo: to`/deliveries/${param('id')}` }
     }
   }
-
-  /** Counts or replays what a form selects. A replay leaves out deliveries queued after the count, so that a form sent twice replays once. */
-  async function replayMany(visit: Visit): Promise<PageAnswer> {
-    const answer = await orMistake(() => answerTo(visit, fieldsIn(visit)))
-    return await showReplay(visit, typeof answer === 'string' ? { kind: 'refused', because: answer } : answer)
-  }
-
-  async function showReplay(visit: Visit, said: ReplaySaid, fields = fieldsIn(visit)): Promise<PageAnswer> {
-    const [targets, { deliveries }] = await Promise.all([
-      namesOfWebhooks(manageEndpoints),
-      manageDeliveries.list({ ...readFilters(NO_FILTERS), cursor: null, limit: LIST_MAX }),
-    ])
-    const sources = withRemoved(targets, deliveries, fields.of)
-    return { page: replayPage(visit, { fields, said, sources, targets }), status: said?.kind === 'refused' ? 400 : 200 }
-  }
-
-  async function answerTo({ form, by, ctx }: Visit, fields: ReplayFields): Promise<NonNullable<ReplaySaid>> {
-    const since = fields.since === '' ? EVER : new Date(readTime(fields.since, 'The time')).toISOString()
-    const order = { since, of: fields.of, ...(fields.state === '' ? {} : { state: fields.state }) }
-    const counted = form.get('counted')
-    const isReplay = form.get('do') === 'replay' && /^\d{1,15}$/.test(counted)
-    const asker = { by, left: leavingOf(ctx.res).signal, ...(isReplay ? { untilMs: Number(counted) } : {}) }
-    const answer = await manageDeliveries.replayMany(fields.to, { ...order, dryRun: !isReplay }, asker)
-    return answer.kind === 'job' ? { kind: 'job', jobId: answer.job.jobId } : answer
-  }
-}
-
-function fieldsIn({ form }: Visit): ReplayFields {
-  return { of: form.get('of'), state: form.get('state'), since: form.get('since'), to: form.get('to') }
 }
 
 function readFilters({ endpoint, parcel, state, from, to }: DeliveryFilters) {

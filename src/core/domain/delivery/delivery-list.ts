@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { SentOrder } from '../history/order-context.ts'
 import { isObject, member, readJson } from '../json-body.ts'
-import { readInput, wrongInput } from '../read-input.ts'
+import { readInput } from '../read-input.ts'
 import type { DeadReason } from './delivery.ts'
 
 /** Selects the ended deliveries of one endpoint that meet all of these conditions. */
@@ -173,43 +173,6 @@ export interface InspectedDelivery {
  */
 export type RetryOutcome = 'done' | 'unknown' | 'disabled' | 'behind' | 'ended'
 
-/** A request to queue deliveries for an endpoint again. */
-export interface ReplayOrder {
-  /** Only events with this sequence or a later one. */
-  readonly fromSequence: number
-  /** Only deliveries queued at this time or later. Epoch milliseconds. */
-  readonly fromMs: number
-  /** Only the event with this sequence; null: any event. */
-  readonly sequence: number | null
-  /** An identifier of a parcel; null: any parcel. */
-  readonly parcel: string | null
-  /** The id of the endpoint whose deliveries are replayed, even a removed one; null: the endpoint that gets the replay. */
-  readonly of: string | null
-  readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
-  /** True: only count what would be queued. */
-  readonly dryRun: boolean
-}
-
-const counting = z.int().min(0)
-const SINCE = 'must be a sequence or a time such as "2026-03-01T10:00:00Z"'
-const place = z.union([counting, z.iso.datetime({ offset: true, error: SINCE })], { error: SINCE })
-
-export const replayOrderSchema = z
-  .strictObject({
-    since: place.optional(),
-    sequence: counting.optional(),
-    parcel: z.string().max(100).optional(),
-    of: z
-      .string()
-      .regex(/^\d{1,15}$/, { error: 'must be the id of an endpoint' })
-      .optional(),
-    state: z.enum(['delivered', 'dead', 'cancelled']).optional(),
-    dryRun: z.boolean().default(false),
-  })
-  .refine(({ since, sequence, parcel, of }) => [since, sequence, parcel, of].some((said) => said !== undefined), {
-    error: 'must say what to replay: "since", "sequence", "parcel" or "of"',
-  })
-
 /** What replaces the replay of missing events, which earlier versions had. */
 export const INSTEAD_OF_MISSING =
   'An endpoint is sent everything that happened since it began, so nothing is missing. To send it older events, add an endpoint with "from": N and "backfill": true. For an endpoint that exists, add such an endpoint with "enabled": false, and replay its deliveries to the other with "of".'
@@ -221,20 +184,4 @@ export const replayTargetSchema = z.strictObject({ to: z.string().max(100).optio
 export function parseReplayTarget(body: unknown): string | null {
   const isEmpty = body === undefined || body === null || body === ''
   return readInput('body', replayTargetSchema, isEmpty ? {} : body).to ?? null
-}
-
-/** Parses a replay order. An order without `state` selects the deliveries that are dead or cancelled. Throws `bad_request`. */
-export function parseReplayOrder(body: unknown): ReplayOrder {
-  if (isObject(body) && member(body, 'missing') !== undefined)
-    throw wrongInput('body', 'missing', `missing is no longer an order. ${INSTEAD_OF_MISSING}`)
-  const { since, sequence, parcel, of, state, dryRun } = readInput('body', replayOrderSchema, body)
-  return {
-    fromSequence: typeof since === 'number' ? since : 0,
-    fromMs: typeof since === 'string' ? Date.parse(since) : 0,
-    sequence: sequence ?? null,
-    parcel: parcel ?? null,
-    of: of ?? null,
-    states: state === undefined ? ['dead', 'cancelled'] : [state],
-    dryRun,
-  }
 }

@@ -8,7 +8,7 @@ import type { Part, Reads, Relay, Writes } from '../relay.ts'
 /** Small, because a push that arrives during a replay waits for up to one batch. */
 const REPLAY_BATCH_SIZE = 100
 
-interface ReplaysPorts extends Pick<Relay, 'clock'>, Reads<'listEndpoints'>, Writes<'replayDeliveries' | 'cancelRemoved'> {
+export interface ReplaysPorts extends Pick<Relay, 'clock'>, Reads<'listEndpoints'>, Writes<'replayDeliveries' | 'cancelRemoved'> {
   /** Called when the order of waiting deliveries may have changed. */
   readonly review: () => void
   /** Runs work that delays pushes, one piece at a time, with rests in between. */

@@ -1,41 +1,31 @@
-import type { Job } from '../../domain/admin/job.ts'
 import type { ActionName, ActionTarget, Actor } from '../../domain/admin/operator-action.ts'
 import {
   type DeliveryCursor,
   type DeliverySelection,
-  type EndedReplay,
   type FoundDelivery,
   type InspectedDelivery,
   type ListedDelivery,
-  parseReplayOrder,
   parseReplayTarget,
-  type ReplayCount,
-  type ReplayOrder,
 } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
 import { maskedHeaders } from '../../domain/delivery/endpoint-keys.ts'
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import type { FeedItem, FeedKind } from '../../domain/delivery/feed-entry.ts'
 import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import { orderHeaders } from '../../domain/history/order-context.ts'
 import { readIdentifier } from '../../domain/identifiers.ts'
 import { wrongInput } from '../../domain/read-input.ts'
-import type { ReadSide } from '../../store/read-store.ts'
 import type { Reads, Relay, Writes } from '../relay.ts'
 import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
 import { createReplays } from './janitor.ts'
 
 export interface ManageDeliveriesPorts
   extends Pick<Relay, 'clock'>,
-    Reads<'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findQueued' | 'readFeed' | 'findParcel'>,
-    Writes<'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'> {
+    Reads<'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'findParcel'>,
+    Writes<'replayDeliveries' | 'cancelRemoved' | 'retryDelivery' | 'skipDelivery'> {
   /** Called when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
   /** Does the same as `review`. Resolves at the end of a dispatch round that began after this call. */
   readonly reviewed: () => Promise<void>
-  /** Called when a job was queued. */
-  readonly work: () => void
   /** Runs work that delays pushes. Only one such piece of work runs at a time, with rests in between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** Aborted when the relay stops. Running requests then stop early. */
@@ -76,37 +66,7 @@ export const DELIVERY_STATES = [
 /** Lets operators view, replay and retry deliveries (CONTRACT, `/relay/deliveries`). Arguments are raw text or JSON values. */
 export type ManageDeliveries = ReturnType<typeof createManageDeliveries>
 
-type ReplayedOrder = Omit<ReplayOrder, 'parcel' | 'dryRun'>
-
-interface Planned {
-  readonly task: EndedReplay
-  readonly counted: ReplayCount & { readonly more: boolean }
-}
-
-export interface ReplayAsker {
-  readonly by: Actor
-  readonly left: AbortSignal
-  /**
-   * When the asker counted the deliveries, epoch milliseconds; default: now. If the order selects by time, deliveries that were queued
-   * after this are left out. So if an order is given twice, the second order does not replay the deliveries that the first order has queued.
-   */
-  readonly untilMs?: number
-}
-
-/** `because`: why the order selects nothing; absent: it selects something. */
-interface None {
-  readonly because?: string
-}
-
-export type ReplayAnswer =
-  /** `more`: counting stopped at the limit, so there may be more. */
-  | ({ readonly kind: 'counted'; readonly more: boolean } & ReplayCount & None)
-  | ({ readonly kind: 'replayed'; readonly count: number } & None)
-  | { readonly kind: 'job'; readonly job: Job }
-
-/** Up to this many deliveries are replayed while the asker waits. More become a job. */
-const AT_ONCE_MAX = 10_000
-const ENDED = ['delivered', 'dead', 'cancelled'] as const
+export const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
 const RETRY_REFUSALS = {
   unknown: 'The delivery is gone.',
@@ -118,7 +78,7 @@ const RETRY_REFUSALS = {
 // oxlint-disable-next-line max-lines-per-function -- one verb after the other, each short
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, userAgent }: ManageDeliveriesOptions) {
   const { write, reads, clock, operatorMessage } = ports
-  const { findTarget, replayAll, settleRemoved } = createReplays(ports)
+  const { findTarget, replayAll } = createReplays(ports)
   const webhookIdOf = ({ sequence }: { readonly sequence: number }) => `${relayId}_${sequence}`
   const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: webhookIdOf(delivery) })
 
@@ -158,7 +118,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
     }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }> {
       if (from !== null && to !== null && from >= to) throw wrongInput('query', 'to', 'to must be later than from.')
       const endpointId = endpoint === null ? null : String(endpoint)
-      const parcelId = parcel === null ? null : await parcelOf(parcel)
+      const parcelId = parcel === null ? null : await findParcelId(reads, parcel)
       const queued = { fromMs: from ?? 0, toMs: to ?? Number.MAX_SAFE_INTEGER }
       const isTimed = from !== null || to !== null
       if (isTimed && cursor?.queuedAtMs === 0) throw wrongInput('query', 'cursor', 'cursor must be of a list with the same from and to.')
@@ -209,60 +169,14 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       await ports.reviewed()
       return (await find(id)).delivery
     },
-    /**
-     * Queues deliveries for an endpoint. The order selects its own ended deliveries, or the events of another endpoint's deliveries. More than
-     * 10,000 become a job. `dryRun`: only counts them, up to 10,001. Stops when the asker has `left`.
-     */
-    async replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer> {
-      const { parcel, dryRun, ...order } = parseReplayOrder(body)
-      const state = await targetOf(endpointId)
-      const parcelId = parcel === null ? null : await parcelOf(parcel)
-      const { task, counted } = await ended(endpointId, order, parcelId, asker)
-      const { count, more } = counted
-      const none = count > 0 ? {} : { because: await whyNone(state, order, task) }
-      if (dryRun) return { kind: 'counted', ...counted, ...none }
-      const { fromSequence, fromMs, sequence, states } = order
-      const detail = { fromSequence, fromMs, sequence, parcel, states, of: task.selection.endpointId, count }
-      const action = { ...orderOf(asker.by, 'deliveries.replayed', { kind: 'endpoint', id: endpointId }), detail }
-      if (!more) {
-        if (task.selection.endpointId !== endpointId) await settleRemoved(asker.left)
-        return { kind: 'replayed', count: await replayAll(task, asker.left, action), ...none }
-      }
-      const job = await write.startJob({ task: { kind: 'replay', ...task }, by: asker.by.name, nowMs: clock.now(), action })
-      if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
-      ports.work()
-      return { kind: 'job', job }
-    },
   }
+}
 
-  async function targetOf(endpointId: string): Promise<EndpointState> {
-    const state = await findTarget(endpointId)
-    if (state === null) throw new AppError('not_found', 'There is no such endpoint.')
-    return state
-  }
-
-  function whyNone(state: EndpointState, order: ReplayedOrder, { selection, untilMs }: EndedReplay): Promise<string> {
-    return explainNone(reads, { ofId: selection.endpointId, state, order, selection, untilMs })
-  }
-
-  /** Selects the ended deliveries that an order asks for. */
-  async function ended(
-    to: string,
-    { of, fromSequence, fromMs, sequence, states }: ReplayedOrder,
-    parcelId: number | null,
-    { untilMs = Number.MAX_SAFE_INTEGER }: ReplayAsker,
-  ): Promise<Planned> {
-    const selection = { ...anyOf(of ?? to), states, fromSequence, fromMs, sequence, parcelId }
-    const task = { selection, to, untilMs: Math.min(untilMs, clock.now()) }
-    const counted = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
-    return { task, counted: { ...counted, more: counted.count > AT_ONCE_MAX } }
-  }
-
-  async function parcelOf(text: string): Promise<number> {
-    const view = await reads.findParcel(readIdentifier(text))
-    if (view === null) throw new AppError('not_found', 'No parcel has this identifier.')
-    return view.parcelId
-  }
+/** Returns the id of the parcel with an identifier (raw text). Throws `bad_tracking_number` and `not_found`. */
+export async function findParcelId(reads: Pick<Relay['reads'], 'findParcel'>, text: string): Promise<number> {
+  const view = await reads.findParcel(readIdentifier(text))
+  if (view === null) throw new AppError('not_found', 'No parcel has this identifier.')
+  return view.parcelId
 }
 
 interface Showing {
@@ -296,72 +210,7 @@ export function readDeliveryCursor(text: string): DeliveryCursor | null {
   return id === undefined ? null : { id: Number(id), queuedAtMs: Number(queuedAtMs) }
 }
 
-function anyOf(endpointId: string): DeliverySelection {
+/** Selects all ended deliveries of an endpoint. */
+export function anyOf(endpointId: string): DeliverySelection {
   return { endpointId, states: ENDED, fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null }
-}
-
-type QueueReads = Pick<ReadSide, 'countReplayable' | 'findQueued' | 'readFeed'>
-
-interface NoneFound {
-  /** The endpoint whose deliveries were searched. */
-  readonly ofId: string
-  /** The endpoint to send to. */
-  readonly state: EndpointState
-  readonly order: Pick<ReplayOrder, 'sequence' | 'states'>
-  /** The selection that has found nothing. */
-  readonly selection: DeliverySelection
-  readonly untilMs: number
-}
-
-/** Events of these kinds are not sent to endpoints. */
-const UNSENT: readonly FeedKind[] = ['update', 'join', 'retired', 'erased']
-
-/** Says in a sentence why a replay selects nothing. */
-async function explainNone(reads: QueueReads, found: NoneFound): Promise<string> {
-  const { sequence } = found.order
-  if (sequence !== null) return await explainEvent(reads, found, sequence)
-  return (await otherState(reads, found)) ?? 'No delivery that matches has ended. What still waits is sent without a replay.'
-}
-
-async function explainEvent(reads: QueueReads, found: NoneFound, sequence: number): Promise<string> {
-  const { items, prunedTo, last } = await reads.readFeed({ after: sequence - 1, limit: 1 })
-  const item = items.find((one) => one.sequence === sequence)
-  if (item === undefined) {
-    if (sequence > last) return `There is no event ${sequence}: the feed ends at ${last}.`
-    return sequence <= prunedTo ? `The feed no longer has event ${sequence} (retention.feed).` : `There is no event ${sequence}.`
-  }
-  if (UNSENT.includes(item.kind)) return `Event ${sequence} is of the kind ${item.kind}, which endpoints are not sent.`
-  const parcelId = parcelOf(item)
-  const wantedId = found.selection.parcelId
-  if (wantedId !== null && wantedId !== parcelId) return `Event ${sequence} is about another parcel.`
-  const queued = await reads.findQueued({ endpointId: found.ofId, events: [{ parcelId, sequence }] })
-  if (queued.has(sequence)) return await explainDelivery(reads, found, sequence)
-  return explainUnsent(found, sequence)
-}
-
-async function explainDelivery(reads: QueueReads, found: NoneFound, sequence: number): Promise<string> {
-  const { selection, untilMs } = found
-  const { count } = await reads.countReplayable({ selection: { ...selection, fromSequence: 0, fromMs: 0 }, untilMs, limit: 1 })
-  if (count > 0) return `The delivery of event ${sequence} is older than the start of the selection (since).`
-  return (await otherState(reads, found)) ?? `The delivery of event ${sequence} has not ended: it is sent without a replay.`
-}
-
-function explainUnsent({ ofId, state }: NoneFound, sequence: number): string {
-  if (ofId === state.endpoint.id && sequence < state.firstSequence)
-    return `The endpoint was set up later than event ${sequence}: it is sent events from ${state.firstSequence} on.`
-  return `The endpoint has no delivery of event ${sequence}: its filters do not take it, or the delivery is no longer kept (retention.deliveries), or it happened before the endpoint began and backfill was off.`
-}
-
-/** Says in which other state matching deliveries have ended; null: there are none. */
-async function otherState(reads: QueueReads, { order, selection, untilMs }: NoneFound): Promise<string | null> {
-  for (const state of ENDED) {
-    if (order.states.includes(state)) continue
-    const { count } = await reads.countReplayable({ selection: { ...selection, states: [state] }, untilMs, limit: 1 })
-    if (count > 0) return `Matching deliveries are in the state ${state}, which was not asked for: give that state to send them again.`
-  }
-  return null
-}
-
-function parcelOf(item: FeedItem): number {
-  return 'parcelId' in item ? item.parcelId : item.parcel.parcelId
 }

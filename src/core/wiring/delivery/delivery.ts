@@ -61,7 +61,7 @@ export async function openDelivery(config: Config, parts: Parts & OwnParts) {
     /** The same for all replicas on a store. */
     relayId,
     manageDeliveries: createManageDeliveries(
-      { ...sending, ...duties, review: reorder, reviewed: reordered, work: duties.wake },
+      { ...sending, ...duties, review: reorder, reviewed: reordered },
       { relayId, userAgent: USER_AGENT },
     ),
     manageEndpoints: createManageEndpoints({ ...sending, ...configured, refuseUrl: outbound.refuseUrl, review }),

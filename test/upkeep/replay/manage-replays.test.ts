@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { EndpointState } from '../../../../src/core/domain/delivery/endpoint-state.ts'
-import type { Engine } from '../../../../src/core/store/contract.ts'
-import { manageDeliveriesAt } from '../../../support/delivery/manage-deliveries-at.ts'
-import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
-import { OPERATOR } from '../../../support/relay/operator.ts'
-import { NOON } from '../../../support/runner/constants.ts'
-import { engines } from '../../../support/store/engines.ts'
-import { openStore } from '../../../support/store/write-side.ts'
+import type { EndpointState } from '../../../src/core/domain/delivery/endpoint-state.ts'
+import type { Engine } from '../../../src/core/store/contract.ts'
+import { replayManyAt } from '../../support/delivery/replay-many-at.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { OPERATOR } from '../../support/relay/operator.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 /** Opens replays over a store in which `selected` deliveries can be replayed, and each batch queues a hundred. */
 async function openReplays(engine: Engine, selected: number) {
@@ -17,7 +17,7 @@ async function openReplays(engine: Engine, selected: number) {
   const leaving = new AbortController()
   let stretches = 0
   let afterStretch = (): void => {}
-  const manage = manageDeliveriesAt({
+  const replayMany = replayManyAt({
     write: {
       ...store.writes,
       replayDeliveries: async () => {
@@ -35,7 +35,7 @@ async function openReplays(engine: Engine, selected: number) {
     stopping: stopping.signal,
   })
   return {
-    replay: (body: object) => manage.replayMany(id, body, { by: OPERATOR, left: leaving.signal }),
+    replay: (body: object) => replayMany(id, body, { by: OPERATOR, left: leaving.signal }),
     stretches: () => stretches,
     /** Makes the caller leave, or the relay stop, after this many batches. */
     afterStretches(count: number, who: 'asker' | 'relay') {

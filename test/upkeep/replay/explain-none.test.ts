@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { noFilters } from '../../../../src/core/domain/delivery/endpoint-state.ts'
-import type { Engine } from '../../../../src/core/store/contract.ts'
-import { manageDeliveriesAt } from '../../../support/delivery/manage-deliveries-at.ts'
-import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
-import { OPERATOR } from '../../../support/relay/operator.ts'
-import { NOON } from '../../../support/runner/constants.ts'
-import { engines } from '../../../support/store/engines.ts'
-import { openStore } from '../../../support/store/write-side.ts'
+import { noFilters } from '../../../src/core/domain/delivery/endpoint-state.ts'
+import type { Engine } from '../../../src/core/store/contract.ts'
+import { replayManyAt } from '../../support/delivery/replay-many-at.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { OPERATOR } from '../../support/relay/operator.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 async function openReplays(engine: Engine) {
   const { writes, reads, push, poll, now } = await openStore(NOON, engine)
-  const manage = manageDeliveriesAt({ write: writes, reads, clock: { now, monotonic: now } })
+  const replayMany = replayManyAt({ write: writes, reads, clock: { now, monotonic: now } })
   return {
     push,
     poll,
@@ -18,7 +18,7 @@ async function openReplays(engine: Engine) {
     sequences: async () => (await reads.readFeed({ after: 0, limit: 100 })).items.map(({ sequence }) => sequence),
     async whyNone(id: string, order: object) {
       const left = new AbortController().signal
-      const counted = await manage.replayMany(id, { ...order, dryRun: true }, { by: OPERATOR, left })
+      const counted = await replayMany(id, { ...order, dryRun: true }, { by: OPERATOR, left })
       return counted.kind === 'counted' ? counted.because : counted
     },
   }
