@@ -908,6 +908,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what the carrier did in a month
+         * @description Pushes that were lost, late or odd, polls and outages, by day, with what proves them.
+         */
+        get: operations["getRelayReport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/replicas": {
         parameters: {
             query?: never;
@@ -3499,6 +3519,130 @@ export interface components {
             detail: string;
             /** @description The id of this very answer; the log has it too. */
             instance: string;
+        };
+        Report: {
+            month: string;
+            /** @description The time zone of the days. */
+            zone: string;
+            /**
+             * @description `open`: the month is over, and its counts still change. `closed`: what changes is listed as a correction.
+             * @enum {string}
+             */
+            state: "running" | "open" | "closed";
+            /** @description A day in the time zone of the relay, such as `2026-10-31`. */
+            closesOn: string;
+            /** @description The first day that the relay has counted. */
+            countedFrom: string;
+            /** @description Counts by name. */
+            counts: {
+                /** @description Entries that a push brought. */
+                pushed: number;
+                /** @description Of these, those that came later than `poll.missedPushGrace`, or after they had counted as lost. */
+                late: number;
+                /** @description Entries of known parcels that polls found, and that no push has brought. */
+                lost: number;
+                /** @description Pushes that said again what a push had said. */
+                repeated: number;
+                /** @description Pushes that said something else of an entry that a push had brought. */
+                reworded: number;
+                /** @description Pushes that brought an entry older than one that was known. */
+                outOfOrder: number;
+                /** @description Pushes with a good signature that are no valid event. */
+                quarantined: number;
+                /** @description Histories of which a push and a poll said different things. */
+                disagreed: number;
+                /** @description Questions that were answered, the slow ones included. */
+                answered: number;
+                /** @description Of these, those that took more than 5 s. */
+                slow: number;
+                /** @description Questions without a usable answer. */
+                failed: number;
+                /** @description Questions answered with 429. */
+                limited: number;
+                /** @description Requests to the webhook with a bad signature. Anybody can send these. */
+                badSignature: number;
+                /** @description Pushes that this relay answered with 503. */
+                notTaken: number;
+            };
+            /** @description From the event to its first push, to 5 %; null: there was no push. */
+            lateness: {
+                p50Ms: number;
+                p95Ms: number;
+                p99Ms: number;
+            } | null;
+            /** @description Pushes by lateness. */
+            latenessBars: {
+                /** @description Null: later. */
+                upToMs: number | null;
+                count: number;
+            }[];
+            days: {
+                /** @description A day in the time zone of the relay, such as `2026-10-31`. */
+                day: string;
+                /** @description Counts by name. */
+                counts: {
+                    /** @description Entries that a push brought. */
+                    pushed: number;
+                    /** @description Of these, those that came later than `poll.missedPushGrace`, or after they had counted as lost. */
+                    late: number;
+                    /** @description Entries of known parcels that polls found, and that no push has brought. */
+                    lost: number;
+                    /** @description Pushes that said again what a push had said. */
+                    repeated: number;
+                    /** @description Pushes that said something else of an entry that a push had brought. */
+                    reworded: number;
+                    /** @description Pushes that brought an entry older than one that was known. */
+                    outOfOrder: number;
+                    /** @description Pushes with a good signature that are no valid event. */
+                    quarantined: number;
+                    /** @description Histories of which a push and a poll said different things. */
+                    disagreed: number;
+                    /** @description Questions that were answered, the slow ones included. */
+                    answered: number;
+                    /** @description Of these, those that took more than 5 s. */
+                    slow: number;
+                    /** @description Questions without a usable answer. */
+                    failed: number;
+                    /** @description Questions answered with 429. */
+                    limited: number;
+                    /** @description Requests to the webhook with a bad signature. Anybody can send these. */
+                    badSignature: number;
+                    /** @description Pushes that this relay answered with 503. */
+                    notTaken: number;
+                };
+            }[];
+            /** @description When the carrier answered no question, the earliest first. */
+            outages: {
+                /** Format: date-time */
+                from: string;
+                /** @description Null: it lasts. */
+                until: string | null;
+            }[];
+            /** @description What changed after the month had closed, by the day on which it was found. */
+            corrections: {
+                /** @description A day in the time zone of the relay, such as `2026-10-31`. */
+                foundOn: string;
+                changes: {
+                    [key: string]: number;
+                };
+            }[];
+            /** @description What proves the counts. */
+            evidence: {
+                /** @enum {string} */
+                name: "lost" | "disagreed" | "late" | "repeated" | "reworded" | "outOfOrder" | "quarantined";
+                /**
+                 * @description `ids` are ids of pushes in the inbox, or identifiers of parcels.
+                 * @enum {string}
+                 */
+                of: "inbox" | "parcels";
+                ids: string[];
+                /** @description How many more are stored than `ids` names. */
+                more: number;
+                /** @description How many retention or an erasure has removed. */
+                removed: number;
+                /** @description How many were never kept: of pushes only the first 20 of each day are. */
+                unkept: number;
+            }[];
         };
         /** @enum {string} */
         UnavailableReason: "budget" | "resting" | "credentials" | "timeout" | "network" | "rate_limited" | "server_error" | "redirect" | "bad_response" | "token_bad_response" | "rejected" | "certificate_expired" | "certificate_not_yet_valid" | "certificate_wrong_name" | "certificate_self_signed" | "certificate_untrusted" | "tls_protocol" | "tls";
@@ -6191,6 +6335,7 @@ export interface operations {
                             deliveries: string;
                             feed: string;
                             audit: string;
+                            reports: string;
                             held: string;
                         };
                         underWay: {
@@ -6308,6 +6453,37 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
             409: components["responses"]["too_many_jobs"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayReport: {
+        parameters: {
+            query?: {
+                /** @description Such as `2026-10`. Default: the present month. */
+                month?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
@@ -6808,4 +6984,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 f0be373d033c29ae9e6ca6efcb1cf2d54359d1b0701a8c8fc8ebda30ecbb4068
+// Made of docs/openapi.json with the SHA-256 a05e9e67a96973e4052e738726004e8b03fd1136fefa39c1357b026160babf03

@@ -30,6 +30,7 @@ import { openPolling } from './core/wiring/polling.ts'
 import { openRecording } from './core/wiring/recording.ts'
 import type { Relay } from './core/wiring/relay.ts'
 import { startTimers } from './core/wiring/timers.ts'
+import { openReports } from './insight/report/report.ts'
 import { SERVER_STORES } from './server/postgres/server-stores.ts'
 import { openBackups } from './upkeep/backups/open-backups.ts'
 import { openRunningCheck } from './upkeep/check/running-check.ts'
@@ -70,7 +71,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const fault = atRest.fault()
   if (fault !== null) log.error({ reason: fault }, 'the key file cannot be used: nothing can be erased, and no endpoint can be given a key')
   const vault = createVault(atRest.keys)
-  const { carrier, memory } = await openCarrier(config, { ...stored, vault, onCall: tallies.callMade })
+  const { carrier, memory } = await openCarrier(config, { ...stored, vault, onCall: tallies.callMade, onPolled: tallies.polled })
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, stored)
   const endpointKeys = createEndpointKeys({ vault, reads, log }, atRest)
@@ -108,7 +109,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   dispatch.connect(delivery)
   const operator = openOperator({ ...answering, delivery })
   const polling = openPolling(config, { ...answering, history }, memory)
-  const relay: Relay & Capabilities & { readonly reporting: Reporting } = { ...answering, history, delivery, operator, polling }
+  const reports = openReports(answering)
+  const relay: Relay & Capabilities & { readonly reporting: Reporting } = { ...answering, history, delivery, operator, polling, reports }
   const moves = openMoves(config, relay, { handOver: options.handOver ?? null, server: SERVER_STORES, startMover })
   const check = openRunningCheck(relay, () => publicUrl)
   let failedReload: ConcernFacts['failedReload'] = null

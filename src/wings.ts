@@ -117,6 +117,7 @@ export const WINGS: readonly Offer[] = [
   {
     commands: { export: async () => (await import('./insight/export/export.command.ts')).exportCommand() },
   },
+  { routes: async () => (await import('./insight/report/report.routes.ts')).REPORT_ROUTES },
   { routes: async () => (await import('./server/replicas/replicas.routes.ts')).REPLICAS_ROUTES },
   {
     commands: {

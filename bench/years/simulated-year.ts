@@ -28,7 +28,7 @@ const MB = 1024 ** 2
 /** Each period is an eighth or a sixteenth of the time, so that everything kept is replaced several times. */
 function retentionOf(days: number): Retention {
   const [long, short] = [Math.floor(days / 8) * DAY_MS, Math.floor(days / 16) * DAY_MS]
-  return { rawMs: short, historyMs: long, deliveriesMs: short, feedMs: short, auditMs: long, heldMs: long }
+  return { rawMs: short, historyMs: long, deliveriesMs: short, feedMs: short, auditMs: long, reportsMs: long, heldMs: long }
 }
 
 /**

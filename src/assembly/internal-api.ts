@@ -44,7 +44,7 @@ const FOLLOWERS_AT_ONCE = 25
 
 type AnswerParts = Pick<Relay, 'reads' | 'write' | 'clock' | 'carrier' | 'receiver' | 'replicas' | 'log' | 'reprocessed'>
 type ShownParts = Pick<Relay, 'unstored' | 'shared' | 'disk' | 'path' | 'refused' | 'backups' | 'restores' | 'meter'>
-type OperatorParts = Pick<Relay, 'operator' | 'duties'>
+type OperatorParts = Pick<Relay, 'operator' | 'duties' | 'reports'>
 type KeyParts = Pick<Relay, 'authenticate' | 'sessions' | 'keyring' | 'settings' | 'tombstoneKey' | 'vault' | 'atRest' | 'commitSignal'>
 type Parts = AnswerParts & ShownParts & OperatorParts & KeyParts & Capabilities & { readonly reporting: Reporting }
 
@@ -92,6 +92,7 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
       feedSignal.tell()
       delivery.review()
     }),
+    reports: parts.reports,
     manageOrders: createManageOrders({ ...given, told: feedSignal.tell }),
     manageParcels: createParcelCommands({
       ...given,

@@ -24,6 +24,7 @@ import type { StoreCopier } from '../core/store/engine.ts'
 import { makeSetting } from '../core/store/settings.ts'
 import type { WriteStore } from '../core/store/write-store.ts'
 import { createSaveOrder } from '../insight/order/order.tx.ts'
+import { createFoldReport } from '../insight/report/report.tx.ts'
 import { createBackups } from '../upkeep/backups/backups.tx.ts'
 import { createErase } from '../upkeep/erasure/erase.tx.ts'
 import { createReprocess, createReprocessBatches } from '../upkeep/inbox/reprocess.tx.ts'
@@ -137,6 +138,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...notes,
     ...createWatchParcels(polling, recordRules),
     ...createSaveOrder(polling, recordRules),
+    ...createFoldReport(store),
     ...createReprocess(ports, recordRules, batches),
     ...createKeepRefusal(store),
     ...createSaveRefused(store),

@@ -5,12 +5,14 @@ import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts
 import { defaultSettings, noFilters } from '../../core/domain/delivery/endpoint-state.ts'
 import { OPERATOR_NAME, type OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
 import { ERASED_WORD } from '../../core/domain/history/erased.ts'
+import { CARRIER_TROUBLE } from '../../core/domain/polling/carrier-answer.ts'
 import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
 import { findTombstones } from '../../core/flow/tombstones.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
 import { endSession } from '../../core/store/admin/ended-sessions.ts'
 import { takeEndedJobs } from '../../core/store/admin/jobs.ts'
 import { addAction } from '../../core/store/admin/operations.ts'
+import { addReportNote } from '../../core/store/admin/report-notes.ts'
 import { addTallies, noteFlush } from '../../core/store/admin/tallies.ts'
 import { beginTrouble, endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../core/store/admin/troubles.ts'
 import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
@@ -67,6 +69,7 @@ export function createTellOperators(store: Transactions, tombstoneKey: () => Uin
         async (tx) => {
           const sinceMs = await endTrouble(tx, subject)
           if (sinceMs === null) return false
+          if (subject === CARRIER_TROUBLE) addReportNote(tx, [{ kind: 'outage', fromMs: sinceMs, untilMs: nowMs }], nowMs)
           const since = new Date(sinceMs).toISOString()
           const told: OperatorEvent =
             event.event === 'disk_usable'

@@ -186,11 +186,17 @@ export async function openUnstored({ write, path, shared, clock, wakeDispatcher:
   return unstored
 }
 
-type TallyParts = Pick<Relay, 'write' | 'disk' | 'clock' | 'unstored' | 'closing' | 'log'>
+type TallyParts = Pick<Relay, 'write' | 'disk' | 'clock' | 'unstored' | 'settings' | 'closing' | 'log'>
 
 /** Begins to count events by the hour. */
-export function openTallies({ write, disk, clock, unstored, closing, log }: TallyParts): Tallies {
-  const tallies = createTallies({ write, process: randomUUID(), clock, freeBytes: () => disk.state().freeBytes })
+export function openTallies({ write, disk, clock, unstored, settings, closing, log }: TallyParts): Tallies {
+  const tallies = createTallies({
+    write,
+    process: randomUUID(),
+    clock,
+    freeBytes: () => disk.state().freeBytes,
+    zone: () => settings().zone,
+  })
   unstored.add(() => tallies.unflushed().map((flush) => ({ kind: 'tallies', flush })))
   const flushing = startRepeating(
     () => tallies.flush().catch((err: unknown) => log.debug({ err }, 'cannot write the counts now; the relay tries again')),

@@ -229,7 +229,7 @@ function retention() {
       'held',
       'The longest time for which undelivered events, pushes in quarantine and data that an endpoint still needs are kept, even if a time above is over.',
     ),
-    reports: kept('reports', 'Reserved for the figures of reports, which the relay does not make yet: nothing is kept under it.'),
+    reports: kept('reports', 'How long the days of the carrier’s report are kept, and what proves them.'),
   })
     .transform(({ raw, history, deliveries, feed, audit, held, reports }) => ({
       rawMs: raw,

@@ -8,6 +8,7 @@ import { type Audience, type BackfillSpan, fullAudience, noAudience, type Tellin
 import type { OrderContext } from '../domain/history/order-context.ts'
 import type { ParcelState } from '../domain/history/parcel-state.ts'
 import type { KeptAnswer } from '../domain/history/pull-response.ts'
+import type { ReportNote } from '../domain/history/report-notes.ts'
 import { LISTED_ID_BYTES } from '../domain/history/sightings.ts'
 import type { Instant } from '../domain/instant.ts'
 import { isObject, parseStored, type RawMembers } from '../domain/json-body.ts'
@@ -179,6 +180,11 @@ export function decodeJoinedOrders(detail: string): readonly OrderContext[] {
 export function decodeLabels(labels: string): OrderContext['labels'] {
   // Only `contextRow` writes this, so its shape is certain.
   return JSON.parse(labels) as OrderContext['labels']
+}
+
+/** Only `addReportNote` writes this, so its shape is certain. A note that is damaged counts nothing. */
+export function decodeReportNote(note: string): ReportNote {
+  return (parseStored(note) ?? { counts: {} }) as ReportNote
 }
 
 export function decodeFeedKind(number: number): FeedKind {

@@ -338,6 +338,20 @@ export const COLUMNS = {
     labels: later(text),
     note: later(maybe(text)),
   },
+  /** What transactions add to the carrier's report, until it is added to its days. `note`: JSON (`ReportNote`). */
+  report_note: { id: later(passing), at_ms: later(big), note: later(text) },
+  /**
+   * Where the counts of the carrier's report come from. `id`: of a push, of the first sighting of a lost entry, of a parcel, or the beginning of an
+   * outage. `day`: the day in the time zone of the relay, as its beginning in UTC. `parcel_id` 0: the row goes only by age.
+   */
+  report_evidence: {
+    name: later(key(text)),
+    id: later(key(big)),
+    day: later(big),
+    parcel_id: later(big),
+    /** When an outage ended. */
+    until_ms: later(maybe(big)),
+  },
   /** The identifiers of erased parcels for which not all other records were searched yet. */
   erasure: { identifier: later(key(text)) },
   /** Sessions of the portal that were logged out. They are kept until they would have ended by themselves. */

@@ -2,7 +2,7 @@ import { createCarrier, type RemoteCarrier } from '../carrier/call/carrier-clien
 import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import type { OtherClocks } from '../domain/admin/clock-record.ts'
-import type { CallSpender } from '../domain/admin/tally.ts'
+import type { CallSpender, QuestionEnd } from '../domain/admin/tally.ts'
 import type { CarrierMemory } from '../domain/polling/call-budget.ts'
 import { findCarrierOutage } from '../flow/polling/carrier-outage.ts'
 import { systemClock } from '../runtime/system-clock.ts'
@@ -11,12 +11,14 @@ import type { Relay } from './relay.ts'
 type CarrierParts = Pick<Relay, 'write' | 'reads' | 'clock' | 'shared' | 'log' | 'settings' | 'vault'> & {
   /** Called for each call to the carrier. */
   readonly onCall: (spender: CallSpender) => void
+  /** Called with the end of each question to the carrier. */
+  readonly onPolled: (end: QuestionEnd) => void
 }
 
 /** Opens the carrier's client. Returns it with `memory`: what the last run saved about the carrier; null: nothing was saved. */
 export async function openCarrier(
   config: Config,
-  { write, reads, clock, shared, log, settings, vault, onCall }: CarrierParts,
+  { write, reads, clock, shared, log, settings, vault, onCall, onPolled }: CarrierParts,
 ): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
   const memory = await write.carrierMemory().catch((err: unknown) => {
     log.warn({ err }, 'cannot read the counts of calls to the carrier that the last run saved')
@@ -31,6 +33,7 @@ export async function openCarrier(
     password: () => settings().upstream.password.reveal(),
     ...(shared === null ? {} : { shared: { ...shared.carrier, vault } }),
     onCall,
+    onPolled,
     answeredBefore: () => reads.answeredParcels(),
     isErased: async (identifier) => (await write.erasedAtMs({ identifier, nowMs: clock.now() })) !== null,
     clock,

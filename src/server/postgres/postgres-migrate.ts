@@ -6,6 +6,7 @@ import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../../core/store/
 import {
   auditLists,
   began,
+  carrierReport,
   erasing,
   expectedByParcel,
   lastingOrder,
@@ -43,6 +44,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: expectedByParcel.up },
   { servesFrom: 1, up: replicaConcerns.up },
   { servesFrom: 1, up: orderContext.up },
+  { servesFrom: 1, up: carrierReport.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

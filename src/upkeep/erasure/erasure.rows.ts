@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { type OrderContext, textsOfContext } from '../../core/domain/history/order-context.ts'
 import { type NameSearch, namesInBody, searchFor, wordsInBody } from '../../core/domain/names-in-text.ts'
+import { removeReportEvidence } from '../../core/store/admin/report-notes.ts'
 import { DELIVERY_STATE, decodeJoinedOrders, decodeJoinOrigin } from '../../core/store/codec.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { contentsUsedBy, listUnused } from '../../core/store/history/contents.ts'
@@ -132,6 +133,7 @@ async function eraseRows(session: Session, ids: readonly number[]): Promise<Eras
   session.enqueueWrite(removeLanguages, { ids })
   const orders = [...(await loadContexts(session, ids)).values(), ...(await eraseJoins(session, [...ids, ...joined]))]
   removeContexts(session, ids)
+  removeReportEvidence(session, ids)
   const { rows: identifiers } = await session.run(removeIdentifiers, { ids })
   await deleteParcels(session, ids)
   return {

@@ -298,7 +298,7 @@ async function withoutErased(tx: Session, key: Uint8Array | null, read: readonly
   })
 }
 
-const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], failures: [] } satisfies Partial<ChangeSet>
+const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], noted: [], failures: [] } satisfies Partial<ChangeSet>
 
 /** Finds the identifiers that the rebuild would add to a parcel although they belong to other parcels. */
 async function ownersOf(

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { CERTIFICATE_SUBJECTS } from '../../console/problems/trouble.ts'
 import { listedIn } from '../../core/domain/history/pull-response.ts'
 import { pruneActions, pruneOperatorEvents } from '../../core/store/admin/operations.ts'
+import { removeReportEvidence } from '../../core/store/admin/report-notes.ts'
 import { pruneTroubles } from '../../core/store/admin/troubles.ts'
 import { DELIVERY_STATE, decodeJoinOrigin, decodeSetting, encodeListed } from '../../core/store/codec.ts'
 import { PRUNED_TO } from '../../core/store/delivery/feed.ts'
@@ -194,6 +195,7 @@ async function removeParcels(session: Session, ids: readonly number[], limit: nu
   for (const removal of [removeExpected, removeSightings, removeAnswers, removeLanguages, removeIdentifiers])
     session.enqueueWrite(removal, { ids })
   removeContexts(session, ids)
+  removeReportEvidence(session, ids)
   await removeJoins(session, ids)
   await deleteParcels(session, ids)
   return { identifiers: identifiers.map(({ value }) => value), contents }

@@ -45,7 +45,7 @@ interface ClockDoubted {
 
 function retentionPage(visit: Visit, view: RetentionView, wouldGo: WouldGoByStage, { doubt, isUnconfirmed }: ClockDoubted): string {
   const { to, nowMs, person } = visit
-  const { rawMs, historyMs, deliveriesMs, feedMs, auditMs, heldMs } = view.retention
+  const { rawMs, historyMs, deliveriesMs, feedMs, auditMs, reportsMs, heldMs } = view.retention
   const main = html`${crumbs([to`/settings`, 'Settings'])}
 ${headline({ title: 'Retention', lead: leadOf(view, nowMs), asOf: asOfLine(nowMs, to`/retention`) })}
 ${settingsList([
@@ -54,6 +54,7 @@ ${settingsList([
   ['Deliveries that have ended', formatDuration(deliveriesMs)],
   ['The feed', formatDuration(feedMs)],
   ['The audit trail and operator events', formatDuration(auditMs)],
+  ['The counts of the carrier’s reports', formatDuration(reportsMs)],
   ['What is undelivered, in quarantine or still needed', formatDuration(heldMs)],
 ])}
 ${countTable(view, wouldGo)}

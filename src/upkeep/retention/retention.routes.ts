@@ -39,6 +39,7 @@ const viewSchema = () =>
       deliveries: z.string(),
       feed: z.string(),
       audit: z.string(),
+      reports: z.string(),
       held: z.string(),
     }),
     underWay: z.strictObject({ ...passMembers(), stage: z.enum(RETENTION_STAGES) }).nullable(),
@@ -81,7 +82,7 @@ export const RETENTION_ROUTES = [
 ]
 
 function presentView({ retention, pass, last }: RetentionView, wouldGo: WouldGoByStage): RetentionAnswer {
-  const { rawMs, historyMs, deliveriesMs, feedMs, auditMs, heldMs } = retention
+  const { rawMs, historyMs, deliveriesMs, feedMs, auditMs, reportsMs, heldMs } = retention
   return {
     retention: {
       raw: formatDuration(rawMs),
@@ -89,6 +90,7 @@ function presentView({ retention, pass, last }: RetentionView, wouldGo: WouldGoB
       deliveries: formatDuration(deliveriesMs),
       feed: formatDuration(feedMs),
       audit: formatDuration(auditMs),
+      reports: formatDuration(reportsMs),
       held: formatDuration(heldMs),
     },
     underWay: pass === null ? null : { ...presentPass(pass), stage: pass.stage },

@@ -28,6 +28,8 @@ export interface Retention {
   readonly feedMs: number
   /** The audit trail and operator events. */
   readonly auditMs: number
+  /** The counts of the carrier's report. */
+  readonly reportsMs: number
   /** Undelivered events, pushes in quarantine, and data that an endpoint still needs are held back from removal, but no longer than this. */
   readonly heldMs: number
 }
@@ -41,6 +43,7 @@ export const KEPT_FOREVER: Retention = {
   deliveriesMs: CENTURY_MS,
   feedMs: CENTURY_MS,
   auditMs: CENTURY_MS,
+  reportsMs: CENTURY_MS,
   heldMs: CENTURY_MS,
 }
 
@@ -48,7 +51,7 @@ export const KEPT_FOREVER: Retention = {
  * The stages of a retention pass, in order. Each removes one kind of data. `overdue` cancels deliveries that have waited longer than `heldMs`.
  * `deliveries`: deliveries that have ended. `pushBytes`, `answerBytes`: the raw bytes, but not the entries made from them. `parcels`: whole parcels.
  * `texts`: texts that no parcel uses any more. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed
- * events to which neither the feed nor a delivery refers. `audit`: the audit trail, operator events and tallies.
+ * events to which neither the feed nor a delivery refers. `audit`: the audit trail, operator events, tallies and reports.
  */
 export const RETENTION_STAGES = [
   'overdue',
@@ -377,5 +380,5 @@ export const RETENTION_TITLES: Readonly<Record<RetentionStage, string>> = {
   unrecorded: 'Pushes without a parcel',
   feed: 'Events of the feed',
   composed: 'Bodies of composed events',
-  audit: 'Audit trail, operator events, tallies',
+  audit: 'Audit trail, operator events, tallies, reports',
 }

@@ -8,11 +8,13 @@ import {
   type Outlived,
   outlivedBy,
 } from '../../core/domain/admin/clock-record.ts'
-import { keptFrom, SPANS_KEPT, type TallySpan } from '../../core/domain/admin/tally.ts'
+import { keptFrom, REPORT_SPAN, SPANS_KEPT, type TallySpan } from '../../core/domain/admin/tally.ts'
+import { DAY_MS } from '../../core/domain/calendar.ts'
 import type { TimeCursor } from '../../core/domain/delivery/operator-event.ts'
 import type { ClockWatch } from '../../core/flow/admin/clock-watch.ts'
 import { audit, recordOperatorEvent } from '../../core/flow/audit.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
+import { pruneReportEvidence } from '../../core/store/admin/report-notes.ts'
 import { findCounted, pruneTallies } from '../../core/store/admin/tallies.ts'
 import { beginTrouble, endTrouble } from '../../core/store/admin/troubles.ts'
 import { listMarked } from '../../core/store/history/contents.ts'
@@ -302,14 +304,28 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
     return { removed: unnamed.length, next: last === undefined ? null : { atMs: 0, id: last.sequence } }
   },
 
-  async audit({ tx, pass: { startedAtMs }, retention: { auditMs } }) {
+  async audit({ tx, pass: { startedAtMs }, retention: { auditMs, reportsMs } }) {
     const from = async (span: TallySpan) => keptFrom(span, startedAtMs, await findCounted(tx, span, SPANS_KEPT[span] - 1))
     const [hoursFromMs, daysFromMs] = [await from('hour'), await from('day')]
     let removed = await pruneTallies(tx, 'hour', hoursFromMs, ROWS_AT_ONCE)
     removed += await pruneTallies(tx, 'day', daysFromMs, ROWS_AT_ONCE - removed)
     removed += await pruneOperations(tx, startedAtMs - auditMs, ROWS_AT_ONCE - removed)
+    if (removed < ROWS_AT_ONCE) removed += await pruneReports(tx, { startedAtMs, reportsMs, limit: ROWS_AT_ONCE - removed })
     return { removed, next: removed < ROWS_AT_ONCE ? null : AGAIN }
   },
+}
+
+/** Like other tallies, days of the report go only after as many later days were counted (DOMAIN 6.1). */
+async function pruneReports(
+  tx: PassTx,
+  { startedAtMs, reportsMs, limit }: { readonly startedAtMs: number; readonly reportsMs: number; readonly limit: number },
+): Promise<number> {
+  const countedFromMs = await findCounted(tx, REPORT_SPAN, Math.ceil(reportsMs / DAY_MS))
+  if (countedFromMs === null) return 0
+  // A day of the report is a date, which may begin a day later than in UTC.
+  const beforeMs = Math.min(Math.floor((startedAtMs - reportsMs) / DAY_MS) * DAY_MS, countedFromMs)
+  const removed = await pruneTallies(tx, REPORT_SPAN, beforeMs, limit)
+  return removed + (removed < limit ? await pruneReportEvidence(tx, beforeMs, limit - removed) : 0)
 }
 
 /** Retires the first parcels of a page that are older than `retention.historyMs`, as many as one batch may. */

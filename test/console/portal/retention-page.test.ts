@@ -5,7 +5,7 @@ import { WELL } from '../../support/portal/situation.ts'
 import { visitAt } from '../../support/portal/visit.ts'
 
 const NONE = { count: 0, isMore: false }
-const RETENTION = { rawMs: 1, historyMs: 1, deliveriesMs: 1, feedMs: 1, auditMs: 1, heldMs: 1 }
+const RETENTION = { rawMs: 1, historyMs: 1, deliveriesMs: 1, feedMs: 1, auditMs: 1, reportsMs: 1, heldMs: 1 }
 
 /** The page of retention of a relay with this doubt. An order to start a pass is rejected with the word "started". */
 function pageWith(clockDoubt: ClockDoubt | null) {

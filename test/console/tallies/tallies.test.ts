@@ -24,6 +24,7 @@ function start() {
     },
     process: 'relay',
     freeBytes: () => free,
+    zone: () => 'UTC',
     clock: { now: () => nowMs },
   })
   const silent: Meter = {

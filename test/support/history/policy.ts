@@ -26,6 +26,7 @@ export const retention: Retention = {
   deliveriesMs: 30 * DAY_MS,
   feedMs: 90 * DAY_MS,
   auditMs: 400 * DAY_MS,
+  reportsMs: 1830 * DAY_MS,
   heldMs: 400 * DAY_MS,
 }
 

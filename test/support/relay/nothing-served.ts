@@ -30,6 +30,7 @@ export const nothingServed = {
     dismissAll: notAsked,
   },
   manageOrders: { save: notAsked },
+  reports: { fold: notAsked, read: notAsked },
   manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
   manageErasures: { forget: notAsked, forgetList: notAsked },
   lookAtParcels: { list: notAsked, count: notAsked, inspect: notAsked },

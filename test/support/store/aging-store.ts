@@ -13,6 +13,7 @@ const SHORT: Retention = {
   deliveriesMs: 3 * DAY_MS,
   feedMs: 6 * DAY_MS,
   auditMs: 10 * DAY_MS,
+  reportsMs: 10 * DAY_MS,
   heldMs: 20 * DAY_MS,
 }
 

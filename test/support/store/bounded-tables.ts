@@ -16,6 +16,7 @@ export const BOUNDED: Readonly<Record<string, string>> = {
   quarantine_count: 'a row for each reason',
   refusal: '300 rows',
   refused_pushes: 'a row for each reason',
+  report_note: 'what was noted within ten seconds',
   replica: 'a row for each replica',
   role: 'a row for each role',
   setting: 'a row for each setting',

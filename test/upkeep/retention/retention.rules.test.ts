@@ -28,6 +28,7 @@ const retention: Retention = {
   deliveriesMs: 3 * DAY_MS,
   feedMs: 9 * DAY_MS,
   auditMs: 40 * DAY_MS,
+  reportsMs: 40 * DAY_MS,
   heldMs: 60 * DAY_MS,
 }
 

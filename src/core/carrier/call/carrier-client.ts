@@ -33,6 +33,7 @@ export interface CarrierOptions
   /** The time limit for a call and its retries, from connecting to the end of the body. For an app it includes the wait in the queue. */
   readonly timeoutMs: number
   readonly onCall?: (spender: CallSpender) => void
+  readonly onPolled?: StatusPorts['onPolled']
   /** The state that an earlier run saved: the calls of the day, pauses and refused credentials still count. */
   readonly memory?: CarrierMemory | null
   /** Saves the state for the next run. A call, a pause or a refusal takes effect only after it is saved. */
@@ -119,7 +120,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     queue.pause(waitMs)
     await budget.keep()
   }
-  const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
+  const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock, onPolled: options.onPolled }
   const carrierLog = createCarrierLog(clock, log)
   const { fetchAll, tryQuestion, breaker } = createAsking(options, { ports, deadlines, carrierLog })
 

@@ -39,6 +39,8 @@ export interface Answered {
   readonly body: Uint8Array
   /** When the request was sent, epoch milliseconds. */
   readonly askedAtMs: number
+  /** From sending the request to the end of the answer, milliseconds. */
+  readonly tookMs: number
 }
 
 export interface Failed {
@@ -88,7 +90,8 @@ export function createExchange(ports: ExchangePorts): Exchange {
     const sentAtMs = clock.now()
     const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
     try {
-      return await ask(request, ports.agent(), asking.stamp(), { isFair, onDate: (date) => ports.time.answered(date, sentAtMs) })
+      const tookMs = () => clock.monotonic() - leftAtMs
+      return await ask(request, ports.agent(), asking.stamp(), { isFair, tookMs, onDate: (date) => ports.time.answered(date, sentAtMs) })
     } finally {
       slot.release()
     }
@@ -97,6 +100,7 @@ export function createExchange(ports: ExchangePorts): Exchange {
 
 interface AskOptions {
   readonly isFair: () => boolean
+  readonly tookMs: () => number
   /** Receives the `Date` of the answer; null: it has none. */
   readonly onDate: (date: string | null) => void
 }
@@ -105,7 +109,7 @@ async function ask(
   request: CarrierRequest,
   agent: Dispatcher,
   askedAtMs: number,
-  { isFair, onDate }: AskOptions,
+  { isFair, tookMs, onDate }: AskOptions,
 ): Promise<Answered | Failed> {
   const { method, url, headers, body, deadline, bodyBytesMax } = request
   const { signal } = deadline
@@ -133,6 +137,7 @@ async function ask(
     header: (name) => headerOf(response, name),
     body: bytes,
     askedAtMs,
+    tookMs: tookMs(),
   })
   if (response.statusCode < 200 || response.statusCode > 299) {
     // The status counts here, so ignore a failure to read the body.

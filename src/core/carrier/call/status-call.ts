@@ -1,4 +1,4 @@
-import type { CallSpender } from '../../domain/admin/tally.ts'
+import { type CallSpender, type QuestionEnd, questionEndOf, SLOW_MS } from '../../domain/admin/tally.ts'
 import { parseAllAnswer } from '../../domain/history/pull-response.ts'
 import type { CallPriority, CarrierAnswer, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/retry-after.ts'
@@ -19,6 +19,8 @@ export interface StatusPorts extends Pick<Relay, 'clock'> {
   readonly tokens: TokenClient
   /** Stops all calls for this time. Resolves when the pause is saved. */
   readonly pause: (waitMs: number) => Promise<void>
+  /** Called with the end of each question that was sent, unless its token had expired. Absent: nobody counts them. */
+  readonly onPolled?: ((end: QuestionEnd) => void) | undefined
 }
 
 export interface StatusCall {
@@ -113,8 +115,8 @@ async function askWith(
   const { identifier, language, priority, spender, giveUpAtMs, deadline } = call
   let token = obtained
   const spend = spentBy(spender)
-  const ask = (): Promise<Answered | Failed> =>
-    exchange({
+  const ask = async (): Promise<Answered | Failed> => {
+    const answer = await exchange({
       method: 'GET',
       url: `${baseUrl}/v1/status/${encodeURIComponent(identifier)}/all?language=${encodeURIComponent(language)}`,
       headers: () => {
@@ -128,6 +130,11 @@ async function askWith(
       giveUpAtMs,
       deadline,
     })
+    // What an answer with status 200 is worth shows when it is parsed.
+    const end = answer.kind === 'answered' ? questionEndOf(answer) : answer.conclusive ? 'failed' : null
+    if (end !== null) ports.onPolled?.(end)
+    return answer
+  }
   const answer = await repeated(ask, deadline.signal)
   if (answer.kind === 'failed') {
     const { reason, detail, conclusive } = answer
@@ -140,11 +147,12 @@ async function askWith(
   return await readAnswer(answer, call, ports)
 }
 
-async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: StatusPorts): Promise<StatusOutcome> {
+async function readAnswer(answer: Answered, call: StatusCall, { pause, clock, onPolled }: StatusPorts): Promise<StatusOutcome> {
   const { status, body, askedAtMs } = answer
   if (status === 200) {
     const { identifier: asked, language } = call
     const reading = parseAllAnswer(body, { asked, language, contentLanguage: answer.header('content-language'), askedAtMs })
+    onPolled?.(!reading.ok ? 'failed' : answer.tookMs > SLOW_MS ? 'slow' : 'answered')
     return reading.ok
       ? { kind: 'found', observation: reading.observation }
       : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason, conclusive: true, ofQuestion: true }

@@ -37,6 +37,19 @@ function isKind(text: string): text is TallyKind {
   return KIND.test(text)
 }
 
+/** How a question to the carrier ended, for its report (DOMAIN 10.8). */
+export type QuestionEnd = 'answered' | 'slow' | 'failed' | 'limited'
+
+/** An answer that took longer than this is slow. */
+export const SLOW_MS = 5000
+
+/** Null: the token had expired, so the question is asked again; or the status is 200, so the body decides. */
+export function questionEndOf({ status, tookMs }: { readonly status: number; readonly tookMs: number }): QuestionEnd | null {
+  if (status === 200 || status === 401) return null
+  if (status === 404 || status === 410) return tookMs > SLOW_MS ? 'slow' : 'answered'
+  return status === 429 ? 'limited' : 'failed'
+}
+
 export type Counts = Readonly<Record<string, number>>
 
 export interface Tally {
@@ -45,10 +58,13 @@ export interface Tally {
   readonly counts: Counts
 }
 
-/** Counts to be added to the stored tallies of an hour and its day. */
+/** Counts to be added to the stored tallies of an hour and its day; of kind `report`: of a day of the carrier's report (`REPORT_SPAN`). */
 export interface TallyAddition extends Tally {
-  readonly kind: TallyKind
+  readonly kind: TallyKind | 'report'
 }
+
+/** The span of the tallies of the carrier's report: days in the relay's time zone, each stored as the beginning of that date in UTC. */
+export const REPORT_SPAN = 'report'
 
 /** The counts that a process adds at once. The process repeats a flush with the same number until it knows that the counts are stored. */
 export interface TallyFlush {

@@ -6,6 +6,7 @@ import { deriveEntries } from './history.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import { countsFromMs, type IdentifierState, type LatestEntry, newParcel, type ParcelJoin, type ParcelState } from './parcel-state.ts'
 import { answerId, ENTRIES_MAX, type KeptAnswer, keepAnswers } from './pull-response.ts'
+import type { Noted } from './report-notes.ts'
 import { type KeptSighting, listedId, mergeSightings, sightingsOf, uniteSightings } from './sightings.ts'
 import {
   type BatchNeeds,
@@ -76,6 +77,7 @@ export interface BatchState {
   readonly erased: ErasedName[]
   readonly scanSamples: ScanSample[]
   readonly foundByPoll: number[]
+  readonly noted: Noted[]
 }
 
 export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
@@ -102,6 +104,7 @@ export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
     erased: [],
     scanSamples: [],
     foundByPoll: [],
+    noted: [],
   }
 }
 

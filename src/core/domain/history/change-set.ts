@@ -9,6 +9,7 @@ import type { QuarantineReason } from './observation.ts'
 import type { IdentifierState, ParcelJoin, ParcelState } from './parcel-state.ts'
 import type { KeptAnswer } from './pull-response.ts'
 import type { RecordOutcome } from './recording.ts'
+import type { Noted } from './report-notes.ts'
 import type { KeptSighting } from './sightings.ts'
 import type { NextNumbers } from './snapshot.ts'
 
@@ -104,6 +105,8 @@ export interface ChangeSet {
   readonly scanSamples: readonly ScanSample[]
   /** The event times of the entries that a poll reported before any push did, epoch milliseconds. */
   readonly foundByPoll: readonly number[]
+  /** What the carrier's report counts. */
+  readonly noted: readonly Noted[]
   /** Identifiers that were found to belong to erased parcels. */
   readonly erased: readonly ErasedName[]
   /** The errors that made the relay refuse observations, for the log. */

@@ -52,8 +52,8 @@ export function decide(
   }
   const needs = needsOf(batch)
   if (needs !== null) return { needs }
-  const { writes, next, scanSamples, foundByPoll, erased } = batch
-  return { writes, recorded, next, scanSamples, foundByPoll, erased, failures }
+  const { writes, next, scanSamples, foundByPoll, noted, erased } = batch
+  return { writes, recorded, next, scanSamples, foundByPoll, noted, erased, failures }
 }
 
 function decideOne(batch: BatchState, incoming: Incoming, digest: string, rules: RecordRules): Recorded {
@@ -105,6 +105,7 @@ function decidePoll(batch: BatchState, { observation, watch }: IncomingPoll, rul
       isJoined: found.join !== null,
       newNames: found.newNames,
       body: null,
+      learntAtMs: batch.nowMs,
     }
     const source: ObservationSource = { kind: 'poll', observation }
     const merged = mergeObservation(batch, subject, source, rules)
@@ -145,6 +146,7 @@ function decidePush(batch: BatchState, push: IncomingPush, digest: string, rules
       isJoined: found.join !== null,
       newNames: found.newNames,
       body: { inboxId, body: push.body },
+      learntAtMs: push.receivedAtMs,
     }
     const source: ObservationSource = { kind: 'push', observation, inboxId }
     const merged = mergeObservation(batch, subject, source, rules)

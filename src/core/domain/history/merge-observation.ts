@@ -25,6 +25,7 @@ import { lastContext, NO_CONTEXT } from './order-context.ts'
 import { type IdentifierState, latestEntry, type ParcelState } from './parcel-state.ts'
 import { answerId, ENTRIES_MAX, keepAnswers, keptAnswer, presentParcel } from './pull-response.ts'
 import { anomaliesOf, type RecordRules } from './recording.ts'
+import { type Noted, notedOfMerge } from './report-notes.ts'
 import { type KeptSighting, type ListedSighting, mergeSightings, sightingsOf } from './sightings.ts'
 import { type KeptBody, NO_PARCEL, pushKey, secondOf } from './snapshot.ts'
 
@@ -39,6 +40,8 @@ export interface Subject {
   readonly newNames: readonly IdentifierState[]
   /** The push to record; null: the observation is a poll. */
   readonly body: KeptBody | null
+  /** When the push came; for a poll, now. */
+  readonly learntAtMs: number
 }
 
 export interface MergedObservation {
@@ -50,6 +53,7 @@ export interface MergedObservation {
   /** The sequence of a feed event that reports an update of the whole parcel; null: no such event is needed. */
   readonly updateSequence: number | null
   readonly scanSamples: readonly ScanSample[]
+  readonly noted: readonly Noted[]
 }
 
 /** Merges an observation into a parcel. Returns `parcel_full` if the parcel would have too many entries (DOMAIN 1.6). */
@@ -102,6 +106,7 @@ export function mergeObservation(
     events,
     updateSequence,
     scanSamples: scanSamplesOf(state, observation, entries, { nowMs: batch.nowMs, knownTo: batch.nextBefore.sequence - 1 }),
+    noted: notedOfMerge({ source, parcel: state, entries, changed, learntAtMs: subject.learntAtMs, graceMs: rules.missedPushGraceMs }),
   }
 }
 
@@ -248,6 +253,7 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
     writes.feed.push(updateEvent(merged.updateSequence, parcelId))
   }
   batch.scanSamples.push(...merged.scanSamples)
+  batch.noted.push(...merged.noted)
   if (source.kind === 'poll') {
     expectPushes(writes, merged, nowMs, rules)
     for (const { kind, entry } of changes) if (kind === 'entry') batch.foundByPoll.push(countsAtMs(entry, nowMs))
@@ -334,6 +340,7 @@ function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): 
 /** Counts a repeated push at the inbox row of the first one, `twin`. A push that is reprocessed has a row of its own, which is deleted. */
 export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(batch)
+  if (inboxId === undefined) batch.noted.push({ kind: 'repeated', atMs: batch.nowMs, inboxId: twin })
   writes.duplicates.push(twin)
   if (inboxId !== undefined) writes.dropped.push(inboxId)
   return { outcome: { kind: 'duplicate' }, touched: [] }
@@ -348,6 +355,8 @@ export function keepUnrecorded(batch: BatchState, { push, digest, reason, ...unr
   const twin = snapshot.pushes.get(pushKey(NO_PARCEL, digest)) ?? duplicateInBatch(batch, NO_PARCEL, digest)
   if (twin !== undefined && twin !== push.inboxId) return noteDuplicate(batch, push, twin)
   const inboxId = push.inboxId ?? batch.next.inboxId++
+  const isFirst = push.inboxId === undefined && unrecorded.state === 'quarantined'
+  if (isFirst) batch.noted.push({ kind: 'quarantined', atMs: push.receivedAtMs, inboxId })
   currentWrites(batch).inbox.push({ inboxId, push, digest, reason, ...unrecorded, parcelId: NO_PARCEL })
   kept.set(digest, [...(kept.get(digest) ?? []), { inboxId, parcelId: NO_PARCEL }])
   return { outcome: { kind: 'quarantined', reason: reason ?? 'failed' }, touched: [] }

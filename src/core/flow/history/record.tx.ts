@@ -14,6 +14,7 @@ import { addLoaded, type BatchNeeds, type Snapshot, type StoredSnapshot, startSn
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
+import { addReportNote } from '../../store/admin/report-notes.ts'
 import { countQuarantine } from '../../store/admin/troubles.ts'
 import type { Transactions, WriteStore, WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
@@ -91,6 +92,8 @@ export async function recordTogether(
     decided = decide(snapshot, batch, rules)
   }
   if ('needs' in decided) throw new Error(`a batch still needs data after loading it twice: ${JSON.stringify(decided.needs)}`)
+  // On PostgreSQL this comes before the lock of the counter that all batches wait for.
+  addReportNote(tx, decided.noted, batch.nowMs)
   await tx.applyChanges(decided)
   if (decided.erased.length > 0) addTombstones(tx, ports.tombstoneKey(), decided.erased)
   for (const [reason, count] of newlyQuarantined(decided)) countQuarantine(tx, reason, count, batch.nowMs)

@@ -13,6 +13,7 @@ import {
   type PollFailure,
   scheduleNextPoll,
 } from '../../domain/polling/poll.ts'
+import { addReportNote } from '../../store/admin/report-notes.ts'
 import type { Session } from '../../store/engine.ts'
 import { markRefused, pollableFrom, pollableIdentifiers } from '../../store/history/parcels.ts'
 import { dropExpectedPushes, duePushes } from '../../store/polling/due-polls.ts'
@@ -171,6 +172,8 @@ export function createSettleMissedPushes(store: Transactions): WriteSide['settle
         const sightings = await tx.loadSightings([...new Set(due.map(({ parcelId }) => parcelId))])
         const entries = new Map([...sightings].map(([parcelId, kept]) => [parcelId, deriveEntries(kept)]))
         const missed = due.filter(({ parcelId, entry }) => wasMissed(entries.get(parcelId) ?? [], entry))
+        const lost = missed.map(({ parcelId, entry, eventAtMs }) => ({ kind: 'lost', atMs: eventAtMs, parcelId, entry }) as const)
+        addReportNote(tx, lost, nowMs)
         return await Promise.all(missed.map((one) => namedAsMissed(tx, one, nowMs)))
       },
       { ofRole: 'poller' },

@@ -1,4 +1,4 @@
-import { SPANS, spanStart, type Tally, type TallyAddition, type TallyFlush, type TallySpan } from '../../domain/admin/tally.ts'
+import { REPORT_SPAN, SPANS, spanStart, type Tally, type TallyAddition, type TallyFlush, type TallySpan } from '../../domain/admin/tally.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { decodeDetail } from './operations.ts'
@@ -61,6 +61,8 @@ const removeTally = statement<{ span: string; kind: string; fromMs: number }>()(
   db.deleteFrom('tally').where('span', '=', p.span).where('kind', '=', p.kind).where('from_ms', '=', p.fromMs),
 )
 
+type StoredSpan = TallySpan | typeof REPORT_SPAN
+
 /** Stores the number of a process's last flush. False: it was already stored, by a transaction whose answer was lost after its commit. */
 export async function noteFlush(session: Session, { by, number, additions }: TallyFlush): Promise<boolean> {
   const fromMs = Math.max(0, ...additions.map((addition) => addition.fromMs))
@@ -69,9 +71,21 @@ export async function noteFlush(session: Session, { by, number, additions }: Tal
 
 /** All replicas lock the rows in the same order, so they cannot deadlock. */
 export function addTallies(session: Session, additions: readonly TallyAddition[]): void {
-  const rows = SPANS.flatMap((span) =>
-    additions.map(({ kind, fromMs, counts }) => ({ span, kind, fromMs: spanStart(span, fromMs), counts })),
+  const isOfReport = ({ kind }: TallyAddition) => kind === 'report'
+  const counted = additions.filter((addition) => !isOfReport(addition))
+  const rows = SPANS.flatMap((span) => counted.map(({ kind, fromMs, counts }) => ({ span, kind, fromMs: spanStart(span, fromMs), counts })))
+  addRows(session, [...rows, ...additions.filter(isOfReport).map((addition) => ({ ...addition, span: REPORT_SPAN }))])
+}
+
+/** Adds counts to days of the carrier's report. `kind`: `report`, or the corrections of a month. */
+export function addReportTallies(session: Session, additions: readonly (Tally & { readonly kind: string })[]): void {
+  addRows(
+    session,
+    additions.map((addition) => ({ ...addition, span: REPORT_SPAN })),
   )
+}
+
+function addRows(session: Session, rows: readonly (Tally & { readonly kind: string; readonly span: string })[]): void {
   const order = ({ span, kind, fromMs }: (typeof rows)[number]) => `${span} ${kind} ${fromMs}`
   for (const { counts, ...row } of rows.toSorted((a, b) => (order(a) < order(b) ? -1 : 1)))
     session.enqueueWrite(row.kind === 'disk' ? lowerTally : addTally, { ...row, counts: JSON.stringify(counts) })
@@ -80,7 +94,7 @@ export function addTallies(session: Session, additions: readonly TallyAddition[]
 /** Lists tallies from `fromMs` until before `toMs`, oldest first. */
 export async function listTallies(
   session: Session,
-  query: { readonly span: TallySpan; readonly kind: string; readonly fromMs: number; readonly toMs: number },
+  query: { readonly span: StoredSpan; readonly kind: string; readonly fromMs: number; readonly toMs: number },
 ): Promise<readonly Tally[]> {
   const rows = await session.all(listTally, query)
   return rows.map(({ from_ms: fromMs, counts }) => ({ fromMs, counts: numbersOf(decodeDetail(counts)) }))
@@ -91,13 +105,13 @@ function numbersOf(counts: Readonly<Record<string, unknown>>): Readonly<Record<s
 }
 
 /** Skips the `newer` newest hours or days with counts, and returns the beginning of the next older one. Null: there is none. */
-export async function findCounted(session: Session, span: TallySpan, newer: number): Promise<number | null> {
+export async function findCounted(session: Session, span: StoredSpan, newer: number): Promise<number | null> {
   const [row] = await session.all(counted, { span, newer })
   return row?.from_ms ?? null
 }
 
 /** Deletes up to `limit` tallies that begin before `beforeMs`. Returns how many it deleted. */
-export async function pruneTallies(session: Session, span: TallySpan, beforeMs: number, limit: number): Promise<number> {
+export async function pruneTallies(session: Session, span: StoredSpan, beforeMs: number, limit: number): Promise<number> {
   const rows = await session.all(oldTallies, { span, beforeMs, limit })
   for (const { kind, from_ms: fromMs } of rows) session.enqueueWrite(removeTally, { span, kind, fromMs })
   return rows.length

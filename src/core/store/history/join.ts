@@ -1,4 +1,5 @@
 import type { JoinedParcel, ParcelJoin, ParcelState } from '../../domain/history/parcel-state.ts'
+import { moveReportEvidence } from '../admin/report-notes.ts'
 import { encodeAudience, encodeInstant, encodeTellings } from '../codec.ts'
 import { moveDeliveries } from '../delivery/deliveries.ts'
 import { listEndpointIds } from '../delivery/endpoints.ts'
@@ -53,6 +54,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   moveContexts(session, contexts, into)
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
+  await moveReportEvidence(session, from, into)
   // Deliveries of removed endpoints move too, because an erasure and a retention pass find them by their parcel.
   const endpointIds = await listEndpointIds(session)
   await Promise.all(endpointIds.map((endpointId) => moveDeliveries(session, endpointId, { from, into, nowMs })))

@@ -6,6 +6,7 @@ import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../first-step.ts'
 import {
   auditLists,
   began,
+  carrierReport,
   erasing,
   expectedByParcel,
   lastingOrder,
@@ -32,6 +33,7 @@ export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0012-renumbered-events': renumberedEvents,
   '0013-expected-by-parcel': expectedByParcel,
   '0015-order-context': orderContext,
+  '0016-carrier-report': carrierReport,
 }
 
 /** The name of the first step in versions before the first release. */

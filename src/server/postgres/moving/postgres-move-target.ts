@@ -87,7 +87,15 @@ export async function openPostgresMoveTarget(address: string, side: MoveSide, an
         for (const table of ['parcel', 'inbox'] as const)
           await query('select setval($1::regclass, $2, false)', [`${table}_numbers`, (Math.floor(numbers[table] / RUN) + 1) * RUN])
         for (const table of ['endpoint', 'delivery', 'job'] as const) await setIdentity(client, table, numbers[table])
-        for (const table of ['content', 'attempt', 'refusal', 'operator_event', 'operator_action', 'quarantine_count'] as const) {
+        for (const table of [
+          'content',
+          'attempt',
+          'refusal',
+          'operator_event',
+          'operator_action',
+          'quarantine_count',
+          'report_note',
+        ] as const) {
           const { rows } = await query<{ last: number | null }>(`select max(id) as last from ${table}`)
           await setIdentity(client, table, rows[0]?.last ?? 0)
         }

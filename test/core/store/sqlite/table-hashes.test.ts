@@ -42,6 +42,8 @@ const PLANTED: Readonly<Record<string, string>> = {
   quarantine_count: 'update quarantine_count set count = count + 1 where id = (select min(id) from quarantine_count)',
   refusal: 'update refusal set key_name = null',
   refused_pushes: 'update refused_pushes set pushes = pushes + 1 where pushes is not null',
+  report_evidence: "insert into report_evidence (name, id, day, parcel_id) values ('', 0, 0, 0)",
+  report_note: 'update report_note set at_ms = at_ms + 1 where id = (select min(id) from report_note)',
   setting: "update setting set value = value || x'00' where name = 'push-channel'",
   sighting: 'update sighting set audience = audience + 1 where sequence = (select min(sequence) from sighting)',
   sqlite_sequence: "update sqlite_sequence set seq = seq + 1 where name = 'parcel'",

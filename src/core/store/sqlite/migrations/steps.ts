@@ -106,3 +106,12 @@ export const orderContext = changes(
   'create table order_context (parcel_id integer primary key, sequence integer not null, reference text, labels text not null, note text)',
   'create index order_context_by_reference on order_context (reference, parcel_id) where reference is not null',
 )
+
+/** What the carrier's report counts. See `core/store/schema.ts`. */
+export const carrierReport = changes(
+  'create table report_note (id integer primary key, at_ms integer not null, note text not null)',
+  `create table report_evidence (name text not null, id integer not null, day integer not null, parcel_id integer not null, until_ms integer,
+    primary key (name, id)) without rowid`,
+  'create index report_evidence_by_day on report_evidence (name, day)',
+  'create index report_evidence_by_parcel on report_evidence (parcel_id) where parcel_id > 0',
+)
