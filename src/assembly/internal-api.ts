@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createOperationQueries } from '../console/overview/operation-queries.ts'
+import { createOperationQueries } from '../console/audit/operations.routes.ts'
 import { createOverview, createReadTraffic, type Overview } from '../console/overview/overview.ts'
 import { createFormIds, createGiveOnce } from '../console/portal/form.ts'
 import { createLiveLook, createLiveStreams, type LiveLookPorts, type LiveStreamsPorts } from '../console/portal/live/live-streams.ts'

@@ -9,7 +9,7 @@ const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
 
 /**
  * Functions of the store that are only a part of what a transaction does: an engine locks first, remembers something or works in sets, or
- * `tell-saved` notes the parcel. So a flow calls the verb of the transaction, and only engines and the store itself call the function.
+ * `tellSaved` notes the parcel. So a flow calls the verb of the transaction, and only engines and the store itself call the function.
  */
 const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
   'core/store/settings.ts': ['TOMBSTONE_KEY', 'loadNumber', 'loadSetting', 'markLanguageAsked'],

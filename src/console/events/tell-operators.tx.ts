@@ -7,16 +7,16 @@ import { OPERATOR_NAME, type OperatorEvent } from '../../core/domain/delivery/op
 import { ERASED_WORD } from '../../core/domain/history/erased.ts'
 import { CARRIER_TROUBLE } from '../../core/domain/polling/carrier-answer.ts'
 import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
-import { findTombstones } from '../../core/flow/tombstones.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
-import { endSession } from '../../core/store/admin/ended-sessions.ts'
 import { takeEndedJobs } from '../../core/store/admin/jobs.ts'
 import { addAction } from '../../core/store/admin/operations.ts'
 import { addReportNote } from '../../core/store/admin/report-notes.ts'
 import { addTallies, noteFlush } from '../../core/store/admin/tallies.ts'
 import { beginTrouble, endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../core/store/admin/troubles.ts'
 import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
+import { findTombstones } from '../../core/store/history/tombstones.ts'
 import { listNewestPushes } from '../../core/store/ingest/inbox-lists.ts'
+import { endSession } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 
 import {

@@ -1,5 +1,7 @@
+import { z } from 'zod'
 import { bytesText, counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { Undelivered } from '../../core/domain/delivery/dispatch-round.ts'
+import { parseStored } from '../../core/domain/json-body.ts'
 import type { RefusedPushes } from '../refused/refused-pushes.rules.ts'
 import { EXPIRING_MS, type OwnCertificate } from './trouble.ts'
 
@@ -160,7 +162,7 @@ export function localConcerns(
 }
 
 /** Shortens what a replica tells, also when it is heard: whoever can write to the database could have told anything. */
-export function bounded(concerns: readonly Concern[]): readonly Concern[] {
+function bounded(concerns: readonly Concern[]): readonly Concern[] {
   const short = (line: string) => (line.length > TOLD.characters ? `${line.slice(0, TOLD.characters)}…` : line)
   const few = (lines: readonly string[]) => lines.slice(0, TOLD.lines).map(short)
   return concerns
@@ -363,4 +365,27 @@ function ofWal({ wal }: ConcernFacts): readonly Found[] {
       todo: ['Close the program that has the file of the store open (lsof, fuser). Copies are made with parcel-relay backup.'],
     },
   ]
+}
+
+declare module '../../core/domain/admin/replica.ts' {
+  interface Replica {
+    /** What is wrong at this replica and only it can know. Empty if its lease is over. */
+    readonly concerns: readonly Concern[]
+  }
+}
+
+const concern = z.object({
+  kind: z.enum(CONCERN_KINDS),
+  endpoint: z.string().nullable(),
+  replica: z.null(),
+  title: z.string(),
+  sinceMs: z.number().nullable(),
+  evidence: z.array(z.string()),
+  todo: z.array(z.string()),
+})
+
+/** Decodes what a replica has told. Leaves out what it does not know, because another version may have told it. */
+export function decodeConcerns(json: string | null): readonly Concern[] {
+  const told = json === null ? [] : parseStored(json)
+  return bounded(Array.isArray(told) ? told.flatMap((one) => concern.safeParse(one).data ?? []) : [])
 }

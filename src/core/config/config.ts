@@ -5,9 +5,20 @@ import { CLAIMS_PER_ATTEMPT, CLAIMS_PER_ATTEMPT_ON_SERVER } from '../domain/deli
 import { fixedHeaderProblem } from '../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../domain/errors.ts'
 import { systemReason } from '../domain/system-reason.ts'
-import { findingsOf, maskedSpans, presentFinding, unknownPaths, valueAt } from './issues.ts'
 import { configSchema, RETENTION_DEFAULTS, storeSchema } from './schema.ts'
-import { type Finding, offsetOf, type Path, parseSource, type Source, valuesOf } from './source.ts'
+import {
+  type Finding,
+  findingsOf,
+  maskedSpans,
+  offsetOf,
+  type Path,
+  parseSource,
+  presentFinding,
+  type Source,
+  unknownPaths,
+  valueAt,
+  valuesOf,
+} from './source.ts'
 import { readUrl } from './values.ts'
 
 type DeepReadonly<T> = T extends (...args: never[]) => unknown

@@ -1,6 +1,12 @@
 import { LRUCache } from 'lru-cache'
-import type { AnswerCache, CachedAnswer } from '../flow/ports.ts'
+import type { AnswerCache, CachedAnswer, Memory } from '../flow/ports.ts'
 import { type ChangeTable, hasChanged, markOf } from './threads/change-table.ts'
+
+/** Creates an LRU cache of at most `entriesMax` values. */
+export function createMemory<Value extends object | string | number>({ entriesMax }: { readonly entriesMax: number }): Memory<Value> {
+  // Use `maxSize`, because with `max` the library allocates memory for all entries at once.
+  return new LRUCache<string, Value>({ maxSize: entriesMax, sizeCalculation: () => 1 })
+}
 
 /** The estimated memory of a cached answer without its body: its key, its other members, and the cache's bookkeeping. */
 const OVERHEAD_BYTES = 512

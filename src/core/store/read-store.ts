@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import type { FeedSlice } from '../domain/delivery/feed-entry.ts'
-import { endedAmong } from './admin/ended-sessions.ts'
 import { findJob, listDamagedJobs, listJobs } from './admin/jobs.ts'
 import { existingTargets, findFormerOrder, listActions, listOperatorEvents } from './admin/operations.ts'
 import { countParcels, countStore, inspectParcel, listParcels } from './admin/parcel-lists.ts'
@@ -21,6 +20,7 @@ import { countHeld } from './ingest/held-pushes.ts'
 import { countQuarantined } from './ingest/inbox.ts'
 import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
 import { findAnsweredParcels } from './polling/due-polls.ts'
+import { endedAmong } from './settings.ts'
 import { statement } from './statement.ts'
 
 const anyParcel = statement()((db) => db.selectFrom('parcel').select('id').limit(sql.lit(1)))

@@ -142,7 +142,7 @@ export interface Endpoints {
 }
 
 /** The counter of sequences, which number all changes. */
-export interface Sequence {
+interface Sequence {
   last(): Promise<number>
   /** See `sequenceToCome` of a transaction. */
   toCome(): number
@@ -280,6 +280,43 @@ function endpointVerbs({ session, endpoints }: WriteParts) {
     async removeEndpoint(endpointId: string, nowMs: number): Promise<void> {
       endpoints.change()
       removeEndpoint(session, endpointId, nowMs)
+    },
+  }
+}
+
+/**
+ * Wraps the store for transactions that change parcels without an observation, for example when an operator unwatches a parcel. After each
+ * commit, passes the ids of the changed parcels to `changed`, because cached answers about them may be stale.
+ */
+export function tellSaved(store: Transactions, changed: (parcelIds: readonly number[]) => void): Transactions {
+  return {
+    async transaction(work, kind) {
+      let saved = new Set<number>()
+      const result = await store.transaction((tx) => {
+        // An engine may run the work again from its beginning.
+        saved = new Set()
+        return work(noting(tx, saved))
+      }, kind)
+      if (saved.size > 0) changed([...saved])
+      return result
+    },
+  }
+}
+
+function noting(tx: WriteTx, saved: Set<number>): WriteTx {
+  return {
+    ...tx,
+    saveParcel(state) {
+      saved.add(state.parcelId)
+      tx.saveParcel(state)
+    },
+    saveParcels(states) {
+      for (const { parcelId } of states) saved.add(parcelId)
+      tx.saveParcels(states)
+    },
+    async markLanguageAsked(parcelId, language, sequence) {
+      saved.add(parcelId)
+      await tx.markLanguageAsked(parcelId, language, sequence)
     },
   }
 }

@@ -4,7 +4,7 @@ import { readCertificates } from '../config/named-file.ts'
 import type { OtherClocks } from '../domain/admin/clock-record.ts'
 import type { CallSpender, QuestionEnd } from '../domain/admin/tally.ts'
 import type { CarrierMemory } from '../domain/polling/call-budget.ts'
-import { findCarrierOutage } from '../flow/polling/carrier-outage.ts'
+import { findCarrierOutage } from '../flow/polling/upstream.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Relay } from './relay.ts'
 

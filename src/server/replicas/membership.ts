@@ -1,8 +1,15 @@
 import { dispatcherOf, endpointOf, type Replica, type ReplicaConfig, type Role } from '../../core/domain/admin/replica.ts'
 import type { Reads, Relay } from '../../core/flow/relay.ts'
 import type { Membership } from '../../core/wiring/membership.ts'
-import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
-import type { ReplicaTable, Watermarks } from './replica-table.rows.ts'
+import {
+  type LapseReason,
+  openReplicaLease,
+  type ReplicaLease,
+  type ReplicaLeaseOptions,
+  type ReplicaLeasePorts,
+  type ReplicaTable,
+  type Watermarks,
+} from './replica-lease.ts'
 import { shareRoles } from './share-roles.rules.ts'
 
 /** Begins and ends the work that a replica does because it holds a role. */

@@ -11,7 +11,7 @@ import type { LostCommits } from '../postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../postgres/server-watch.ts'
 import { createReplicaChanges, type Duties, joinReplicas, type ReplicaChangeListener } from './membership.ts'
-import type { ReplicaTable, TimeSample } from './replica-table.rows.ts'
+import type { ReplicaTable, TimeSample } from './replica-lease.ts'
 
 /** A replica that was not seen for this long is declared dead. */
 const TTL_MS = 5000

@@ -1,11 +1,10 @@
-import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../../core/domain/history/erased.ts'
+import { type ErasureRules, isOfErased, type MarkedTombstone, markOf, tombstonesOf } from '../../core/domain/history/erased.ts'
 import { ANY_LENGTH, searchFor } from '../../core/domain/names-in-text.ts'
 import { audit } from '../../core/flow/audit.tx.ts'
-import { addTombstones, findTombstones } from '../../core/flow/tombstones.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
 import { addAction, forgetForms } from '../../core/store/admin/operations.ts'
 import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
-import { hasTombstones, listIdentifiers } from '../../core/store/history/tombstones.ts'
+import { findTombstones, hasTombstones, listIdentifiers } from '../../core/store/history/tombstones.ts'
 import { saveSetting } from '../../core/store/settings.ts'
 import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'
 import { lastRestoreIn } from '../restore/restores.tx.ts'
@@ -123,11 +122,8 @@ async function erase(
   addUnfinished(tx, values)
   const buried = await findTombstones(tx, key, values)
   const alone = values.filter((value) => !parcelOf.has(value) && !buried.has(value))
-  addTombstones(
-    tx,
-    key,
-    [...erased.names, ...alone.map((value) => ({ value, parcelId: NO_PARCEL }))].map((name) => ({ ...name, erasedAtMs: nowMs })),
-  )
+  const gone = [...erased.names, ...alone.map((value) => ({ value, parcelId: NO_PARCEL }))].map((name) => ({ ...name, erasedAtMs: nowMs }))
+  tx.addTombstones(tombstonesOf(key, gone))
   const namesOf = Map.groupBy(erased.names, ({ parcelId }) => parcelId)
   addUnfinished(
     tx,
@@ -216,11 +212,8 @@ async function repeat(
   )
   // The missing tombstones are stored after the last page. If the relay stops before that, the next start repeats the erasures from the beginning.
   const unmarked = names.filter(({ value }) => !missing.has(markOf(key, value)))
-  addTombstones(
-    tx,
-    key,
-    unmarked.map((name) => ({ ...name, erasedAtMs: erasedAtMs.get(name.parcelId) ?? 0 })),
-  )
+  const late = unmarked.map((name) => ({ ...name, erasedAtMs: erasedAtMs.get(name.parcelId) ?? 0 }))
+  tx.addTombstones(tombstonesOf(key, late))
   const isLast = page.length < COMPARED
   return { next: isLast ? null : (page.at(-1)?.value ?? null), names: names.map(({ value }) => value) }
 }

@@ -1,7 +1,6 @@
 import { Command } from 'commander'
-import { readStoreSettings } from '../../console/cli/asking/config-file.ts'
+import { asOwnerOfStore, readStoreSettings } from '../../console/cli/asking/config-file.ts'
 import { fail } from '../../console/cli/exit-codes.ts'
-import { asOwnerOfStore } from '../../console/cli/hand-over.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import type { LoadServerStores } from '../server-stores.ts'

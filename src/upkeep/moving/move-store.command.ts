@@ -1,8 +1,7 @@
 import { Command, Option } from 'commander'
 import { addRelayOptions, type ClientOptions, openRelay } from '../../console/cli/asking/ask-relay.ts'
-import { readStoreSettings } from '../../console/cli/asking/config-file.ts'
+import { asOwnerOfStore, readStoreSettings } from '../../console/cli/asking/config-file.ts'
 import { fail, failUsage } from '../../console/cli/exit-codes.ts'
-import { asOwnerOfStore } from '../../console/cli/hand-over.ts'
 import { runJob, type StepNames } from '../jobs/follow-job.ts'
 import type { LoadServerStores } from '../server-stores.ts'
 

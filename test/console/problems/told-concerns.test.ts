@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { plain } from '../../../src/console/cli/terminal.ts'
 import { overviewPage } from '../../../src/console/portal/overview/overview.page.ts'
-import { decodeConcerns } from '../../../src/console/problems/told-concerns.ts'
+import { decodeConcerns } from '../../../src/console/problems/concern.ts'
 import { WELL } from '../../support/portal/situation.ts'
 import { visitAt } from '../../support/portal/visit.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMemory } from '../../../src/core/runtime/memory.ts'
+import { createMemory } from '../../../src/core/runtime/answer-cache.ts'
 
 test('a full memory drops the least recently used value first', () => {
   const memory = createMemory<number>({ entriesMax: 3 })

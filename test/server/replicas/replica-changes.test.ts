@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createReplicaChanges } from '../../../src/server/replicas/membership.ts'
-import type { Watermarks } from '../../../src/server/replicas/replica-table.rows.ts'
+import type { Watermarks } from '../../../src/server/replicas/replica-lease.ts'
 
 const BEFORE: Watermarks = { server: 1, sequence: 10, endpoints: 10, roles: 10, orders: 10, isMoving: false }
 const ALL = ['setBack', 'committed', 'reordered', 'replicasChanged']

@@ -1,5 +1,5 @@
 import { dispatcherOf, type Role } from '../../../src/core/domain/admin/replica.ts'
-import type { ReplicaTable, Watermarks } from '../../../src/server/replicas/replica-table.rows.ts'
+import type { ReplicaTable, Watermarks } from '../../../src/server/replicas/replica-lease.ts'
 import type { Assignment, RoleChange } from '../../../src/server/replicas/share-roles.rules.ts'
 
 /** Holds calls of one kind back until the test lets them go. */

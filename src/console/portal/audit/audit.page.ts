@@ -1,7 +1,7 @@
 import { ACTION_NAMES, type KeptAction, LISTED_LENGTH_MAX, type ListedTarget } from '../../../core/domain/admin/operator-action.ts'
 import { AppError } from '../../../core/domain/errors.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
-import { type OperationQueries, readTarget, readTimeCursor } from '../../overview/operation-queries.ts'
+import { type OperationQueries, readTarget, readTimeCursor } from '../../audit/operations.routes.ts'
 import { type Address, html, link, type Markup, type Part, withQuery } from '../html.ts'
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { asOfLine, crumbs, headline, table } from '../parts.ts'

@@ -57,6 +57,16 @@ export function markOf(key: Uint8Array, identifier: string): string {
 }
 
 /**
+ * Returns the tombstones of identifiers in one order, so that two transactions that save them cannot wait for each other. A missing key is a bug,
+ * because the key is made before anything is erased.
+ */
+export function tombstonesOf(key: Uint8Array | null, names: readonly ErasedName[]): readonly MarkedTombstone[] {
+  if (key === null) throw new Error('identifiers are erased without a key for their tombstones')
+  const marked = names.map(({ value, parcelId, erasedAtMs }) => ({ mark: markOf(key, value), parcelId, erasedAtMs }))
+  return marked.sort((a, b) => (a.mark < b.mark ? -1 : 1))
+}
+
+/**
  * Whether an event at `atMs` (epoch milliseconds) is about the erased parcel. If it happened more than `identifierReuseAfterMs` after the
  * erasure, it is about a new parcel, to which the carrier has given the same identifier.
  */

@@ -1,7 +1,7 @@
 import { continueJoins, firstNeeds, joinNeeds, namesOf, startJoins } from '../../domain/history/batch-needs.ts'
 import type { ChangeSet, Recorded } from '../../domain/history/change-set.ts'
 import { decide } from '../../domain/history/decide.ts'
-import type { Tombstone } from '../../domain/history/erased.ts'
+import { type Tombstone, tombstonesOf } from '../../domain/history/erased.ts'
 import {
   type BatchReport,
   type Incoming,
@@ -16,9 +16,9 @@ import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
 import { addReportNote } from '../../store/admin/report-notes.ts'
 import { countQuarantine } from '../../store/admin/troubles.ts'
+import { findTombstones } from '../../store/history/tombstones.ts'
 import type { Transactions, WriteStore, WriteTx } from '../../store/write-store.ts'
 import type { Part } from '../relay.ts'
-import { addTombstones, findTombstones } from '../tombstones.tx.ts'
 
 export interface RecordPorts extends Part<'log', 'error'> {
   readonly store: Transactions & Pick<WriteStore, 'isStorageFailure'>
@@ -95,7 +95,7 @@ export async function recordTogether(
   // On PostgreSQL this comes before the lock of the counter that all batches wait for.
   addReportNote(tx, decided.noted, batch.nowMs)
   await tx.applyChanges(decided)
-  if (decided.erased.length > 0) addTombstones(tx, ports.tombstoneKey(), decided.erased)
+  if (decided.erased.length > 0) tx.addTombstones(tombstonesOf(ports.tombstoneKey(), decided.erased))
   for (const [reason, count] of newlyQuarantined(decided)) countQuarantine(tx, reason, count, batch.nowMs)
   for (const err of decided.failures) ports.log.error({ err }, REFUSED)
   return decided

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { KeptTombstones, MarkedTombstone } from '../../domain/history/erased.ts'
+import { type KeptTombstones, type MarkedTombstone, markOf, type Tombstone } from '../../domain/history/erased.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { loadSetting, RESTORED_TOMBSTONES, removeSetting, TOMBSTONE_KEY } from '../settings.ts'
@@ -22,8 +22,16 @@ export async function hasTombstones(session: Session): Promise<boolean> {
   return (await session.all(first, {})).length > 0
 }
 
-export async function findByMarks(session: Session, marks: readonly string[]): Promise<readonly MarkedTombstone[]> {
-  return marks.length === 0 ? [] : (await session.all(find, { marks })).map(decodeTombstone)
+/** Returns tombstones by identifier. */
+export async function findTombstones(
+  session: Session,
+  key: Uint8Array,
+  identifiers: readonly string[],
+): Promise<ReadonlyMap<string, Tombstone>> {
+  if (identifiers.length === 0) return new Map()
+  const byMark = new Map(identifiers.map((value) => [markOf(key, value), value]))
+  const found = (await session.all(find, { marks: [...byMark.keys()] })).map(decodeTombstone)
+  return new Map(found.map(({ mark, ...tombstone }) => [byMark.get(mark) ?? '', tombstone]))
 }
 
 /** Replaces an earlier tombstone with the same mark. */

@@ -3,7 +3,7 @@ import type { Session } from '../../../core/store/engine.ts'
 import { storedTombstones } from '../../../core/store/history/tombstones.ts'
 import { loadSetting, RESTORED_TOMBSTONES } from '../../../core/store/settings.ts'
 import { decodeTombstones, encodeTombstones } from '../../../core/store/tombstone-lines.ts'
-import type { MoveClient } from '../moving/postgres-move-client.ts'
+import type { MoveClient } from '../moving/postgres-move-mark.ts'
 
 /** Gives a restored database the tombstones of what was erased after its backup. Each replica repeats these erasures before it serves. */
 export async function keepRestored({ query }: Pick<MoveClient, 'query'>, tombstones: KeptTombstones): Promise<void> {

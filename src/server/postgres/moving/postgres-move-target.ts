@@ -20,13 +20,17 @@ import { escapeNul } from '../postgres-dialect.ts'
 import { refuseUnsafeServer } from '../postgres-engine.ts'
 import { migratePostgres } from '../postgres-migrate.ts'
 import { nameDatabase, openPool, takePoolerParameter } from '../postgres-pool.ts'
-import { ANSWER_TIMEOUT_MS, BESIDE_WRITERS, locking, type MoveClient, openMoveClient } from './postgres-move-client.ts'
 import {
+  ANSWER_TIMEOUT_MS,
+  BESIDE_WRITERS,
   isBeingSwitched,
+  locking,
   lockMark,
   MARK_IS_MINE,
+  type MoveClient,
   noteLeftStore,
   noteSwitch,
+  openMoveClient,
   readMark,
   releaseMark,
   writeMark,

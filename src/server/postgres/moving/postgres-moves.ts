@@ -15,25 +15,31 @@ import {
 } from '../../../upkeep/moving/store-moves.rows.ts'
 import { nameDatabase } from '../postgres-pool.ts'
 import type { ServerWatch } from '../server-watch.ts'
-import { ALONE, BESIDE_WRITERS, ignoreHeld, locking, type MoveClient, openMoveClient, withMoveClient } from './postgres-move-client.ts'
 import {
+  ALONE,
   askToPause,
+  BESIDE_WRITERS,
   changesOf,
   countReplicas,
   dropChanges,
   dropMoveParts,
   endMove,
   holdMark,
+  ignoreHeld,
   isBeingMoved,
   isMine,
   keepChanges,
+  locking,
   lockMark,
+  type MoveClient,
+  openMoveClient,
   REFUSING,
   readMark,
   refuseWrites,
   releaseMark,
   undoMove,
   wasLeft,
+  withMoveClient,
   writeMark,
 } from './postgres-move-mark.ts'
 import { createStoredTables, openPostgresMoveTarget, readSharedCarrier } from './postgres-move-target.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createOperationQueries } from '../../../../src/console/overview/operation-queries.ts'
+import { createOperationQueries } from '../../../../src/console/audit/operations.routes.ts'
 import type { ActionQuery, KeptAction, OperatorAction } from '../../../../src/core/domain/admin/operator-action.ts'
 import type { TimeCursor } from '../../../../src/core/domain/delivery/operator-event.ts'
 import { OPERATOR } from '../../../support/relay/operator.ts'
