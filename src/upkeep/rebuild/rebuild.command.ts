@@ -1,23 +1,12 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
-import {
-  type AskRelay,
-  asking,
-  type ClientOptions,
-  describeProblem,
-  order,
-  typedIdentifierText,
-} from '../../console/cli/asking/ask-relay.ts'
-import { createProgressLine } from '../../console/cli/terminal.ts'
+import { asking, type ClientOptions, order, typedIdentifierText } from '../../console/cli/asking/ask-relay.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
-import { reportJob } from '../jobs/follow-job.ts'
+import { followJob, reportJob } from '../jobs/follow-job.ts'
 import type { JobAnswer } from '../jobs/jobs.routes.ts'
 
 interface RebuildOptions extends ClientOptions {
   readonly dryRun?: boolean
 }
-
-const LOOK_EVERY_MS = 500
 
 /** `rebuild`: makes a running relay derive histories again from the stored bytes of pushes and answers. */
 export function rebuildCommand(): Command {
@@ -29,36 +18,14 @@ export function rebuildCommand(): Command {
     const named = identifiers.length === 0 ? {} : { identifiers: identifiers.map(typedIdentifierText) }
     const path = `/relay/rebuild${options.dryRun === true ? '?dryRun=true' : ''}`
     const { id } = await order<JobAnswer>(ask, 'POST', path, named)
-    const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
-    process.once('SIGINT', cancel)
-    const ended = await showUntilEnded(ask, id, options.dryRun === true ? 'comparing' : 'rebuilding')
-    process.off('SIGINT', cancel)
-    report(ended, options)
+    const job = await followJob(ask, id, { whole: [options.dryRun === true ? 'comparing' : 'rebuilding', 'parcels'] })
+    if (job.kind !== 'rebuild') throw new Error(`job ${id} is no rebuild`)
+    if (options.json !== true) process.stdout.write(describe(job.report, options.dryRun === true))
+    reportJob(job, 'cancelled: the corrections made so far stay', options)
   })
 }
 
-async function showUntilEnded(ask: AskRelay, id: string, step: string): Promise<RebuildJob> {
-  const line = createProgressLine(process.stderr)
-  for (;;) {
-    const job = await ask<RebuildJob>('GET', `/relay/jobs/${id}`)
-    if (!job.ok) throw new Error(describeProblem(job))
-    const { progress, endedAt } = job.body
-    line.show(step, progress.done, progress.total, 'parcels')
-    if (endedAt !== null) {
-      line.end()
-      return job.body
-    }
-    await pause(LOOK_EVERY_MS)
-  }
-}
-
-type RebuildJob = Extract<JobAnswer, { kind: 'rebuild' }>
-type Report = NonNullable<RebuildJob['report']>
-
-function report(job: RebuildJob, options: RebuildOptions): void {
-  if (options.json !== true) process.stdout.write(describe(job.report, options.dryRun === true))
-  reportJob(job, 'cancelled: the corrections made so far stay', options)
-}
+type Report = NonNullable<Extract<JobAnswer, { kind: 'rebuild' }>['report']>
 
 /** The wording of each count of the report, for one parcel and for several. */
 const COUNTS: readonly (readonly [name: 'fromSightings' | 'damaged' | 'conflicts' | 'left', one: string, many: string])[] = [
