@@ -4,6 +4,8 @@ import type { OperationQueries } from './audit/operations.routes.ts'
 import type { EnableOperator, Operator, TestOperator } from './events/operator-endpoint.ts'
 import type { Unstored } from './events/unstored.ts'
 import type { Overview } from './overview/overview.ts'
+import type { ParcelCommands, WatchListReport, WatchListRequest } from './parcels/parcel-commands.ts'
+import type { ParcelQueries } from './parcels/parcel-queries.ts'
 import type { Down, TroubleBegun, TroubleEnded } from './problems/trouble.ts'
 import type { StoredRefused } from './refused/refused-pushes.rules.ts'
 import type { RefusedPushesKeeper } from './refused/refused-pushes.ts'
@@ -12,9 +14,12 @@ import type { Tallies } from './tallies/tallies.ts'
 declare module '../core/http/use-cases.ts' {
   interface UseCases {
     readonly enableOperator: EnableOperator['enable']
+    readonly lookAtParcels: ParcelQueries
+    readonly manageParcels: ParcelCommands
     readonly operations: OperationQueries
     readonly overview: Overview
     readonly testOperator: TestOperator
+    readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
   }
 }
 

@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { stringify } from 'yaml'
 import { configJsonSchema } from '../../core/config/config.ts'
-import { redactedConfig } from '../../core/config/redact.ts'
 import { readConfig } from './asking/config-file.ts'
 import { withExitCodes } from './exit-codes.ts'
+import { redactedConfig } from './redacted-config.ts'
 
 /** `config print`, `config schema` and `config reference`. */
 export function configCommand(): Command {

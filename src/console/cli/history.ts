@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { ParcelAnswer, RefreshedAnswer } from '../api/parcels.routes.ts'
+import type { ParcelAnswer, RefreshedAnswer } from '../parcels/parcels.routes.ts'
 import {
   type AskRelay,
   asking,

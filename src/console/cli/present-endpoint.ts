@@ -2,10 +2,10 @@ import { counted, countText } from '../../core/domain/amounts.ts'
 import { describeLimit } from '../../core/domain/delivery/endpoint-health.ts'
 import { ofEach, SETTINGS, type Setting } from '../../core/domain/delivery/endpoint-settings.ts'
 import { typedName } from '../../core/domain/delivery/endpoint-state.ts'
-import { plainText } from '../../core/domain/words.ts'
 import type { EndpointAnswer, InspectedEndpointAnswer } from '../../core/http/delivery/endpoints.routes.ts'
 import type { TestAnswer } from '../events/operator.routes.ts'
 import { type Extent, failureSentence, remedySentence, wordFailure } from '../problems/failure-words.ts'
+import { plainText } from '../problems/words.ts'
 import { age, type Cell, plain, table } from './terminal.ts'
 
 export function presentEndpoints(endpoints: readonly EndpointAnswer[]): string {

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { UpstreamAnswer } from '../../core/http/admin/health.routes.ts'
 import type { PageAnswer } from '../../core/http/server/answer-schemas.ts'
-import type { ListedParcelAnswer, RefreshedAnswer, WatchedAnswer, WatchListAnswer } from '../api/parcels.routes.ts'
+import type { ListedParcelAnswer, RefreshedAnswer, WatchedAnswer, WatchListAnswer } from '../parcels/parcels.routes.ts'
 import {
   type AskRelay,
   addRelayOptions,

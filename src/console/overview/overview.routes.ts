@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
 import { conditionOf } from '../../core/domain/delivery/endpoint-state.ts'
 import { carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
-import { plainText } from '../../core/domain/words.ts'
 import { pushProbation } from '../../core/http/admin/health.routes.ts'
 import { type AnswerOf, instant, named, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { callRoute } from '../../core/http/server/route-shapes.ts'
@@ -19,6 +18,7 @@ import {
   pushStanding,
   type Situation,
 } from '../problems/verdict.ts'
+import { plainText } from '../problems/words.ts'
 
 const problemSchema = () =>
   z.strictObject({

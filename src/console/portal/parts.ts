@@ -1,7 +1,7 @@
 import type { ToldEvent } from '../../core/domain/delivery/operator-event.ts'
 import { failureText } from '../../core/domain/polling/carrier-answer.ts'
-import type { Sentence, Word } from '../../core/domain/words.ts'
 import { wordOperatorEvent } from '../events/operator-words.rules.ts'
+import type { Sentence, Word } from '../problems/words.ts'
 import { type Address, html, link, type Markup, markup, type Part } from './html.ts'
 import { minuteOf, relativeTime, timeInSentence, timeInTable, zone } from './times.ts'
 

@@ -11,7 +11,6 @@ import {
   lastFailureText,
   pauseText,
 } from '../../core/domain/polling/carrier-answer.ts'
-import { agoWord, codeWord, type Sentence, timeWord } from '../../core/domain/words.ts'
 import {
   type Explanation,
   explainLoss,
@@ -23,6 +22,7 @@ import {
 } from './explain-pushes.ts'
 import { extentOf, failureSentence, remedySentence, wordFailure } from './failure-words.ts'
 import { areOnlyMisunderstood, type Problem, type PushStanding, pushStanding, type Situation } from './verdict.ts'
+import { agoWord, codeWord, type Sentence, timeWord } from './words.ts'
 
 const RELOAD = 'then reload: parcel-relay reload.'
 

@@ -4,7 +4,6 @@ import type { HeldGroup } from '../../core/domain/ingest/inbox.ts'
 import type { MisdirectedPath } from '../../core/domain/ingest/refused-pushes.ts'
 import { callsText } from '../../core/domain/polling/call-budget.ts'
 import type { PastSilence } from '../../core/domain/polling/push-health.ts'
-import { agoWord, codeWord, type Sentence, type Word } from '../../core/domain/words.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../refused/refused-pushes.rules.ts'
 import {
   doPollsReplacePushes,
@@ -16,6 +15,7 @@ import {
   pushEvidence,
   type Situation,
 } from './verdict.ts'
+import { agoWord, codeWord, type Sentence, type Word } from './words.ts'
 
 const REASONS_SHOWN = 3
 

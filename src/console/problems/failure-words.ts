@@ -3,7 +3,7 @@ import type { FailureGroup } from '../../core/domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
 import { isTlsFault, type TlsFault, tlsMeaning, tlsRemedy } from '../../core/domain/system-reason.ts'
 import { firstLine } from '../../core/domain/text.ts'
-import type { Word } from '../../core/domain/words.ts'
+import type { Word } from './words.ts'
 
 /** What a failed attempt means and what to do, such as `It answers 401`, `who are you`, `it does not accept the signature.` and a remedy. */
 export interface FailureWords {

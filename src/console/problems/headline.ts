@@ -8,10 +8,10 @@ import {
   lastFailureText,
   type UnavailableReason,
 } from '../../core/domain/polling/carrier-answer.ts'
-import { plainText } from '../../core/domain/words.ts'
 import type { RefusedCause } from '../refused/refused-pushes.rules.ts'
 import { spellText, wholeSpell } from './explain-pushes.ts'
 import { doPollsReplacePushes, isNew, type Problem, pushEvidence, pushStanding, type Situation } from './verdict.ts'
+import { plainText } from './words.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -10,9 +10,9 @@ import type { MisdirectedPath } from '../../core/domain/ingest/refused-pushes.ts
 import { type CarrierStanding, type CarrierState, carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import type { PushChannelView } from '../../core/domain/polling/poll.ts'
 import { LOSSY_ABOVE, type PastSilence, TRIAL_PUSHES } from '../../core/domain/polling/push-health.ts'
-import { agoWord, timeWord, type Word } from '../../core/domain/words.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../refused/refused-pushes.rules.ts'
 import { type Concern, type ConcernKind, canConcernWait } from './concern.ts'
+import { agoWord, timeWord, type Word } from './words.ts'
 
 /**
  * The state of the push channel, as operators see it. `none`: no push with news has come yet. `too_early`: too few pushes have come, or all

@@ -1,6 +1,4 @@
 import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
-import type { ParcelCommands, WatchListReport, WatchListRequest } from '../flow/admin/parcels/parcel-commands.ts'
-import type { ParcelQueries } from '../flow/admin/parcels/parcel-queries.ts'
 import type { ManageDeliveries } from '../flow/delivery/manage-deliveries.ts'
 import type { ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
 import type { Upstream } from '../flow/polling/upstream.ts'
@@ -12,14 +10,11 @@ import type { Relay } from '../flow/relay.ts'
  * wing adds its own to this interface (`console/use-cases.ts`, `upkeep/use-cases.ts`, `server/use-cases.ts`).
  */
 export interface UseCases extends Pick<Relay, 'clock'> {
-  readonly lookAtParcels: ParcelQueries
   readonly manageDeliveries: ManageDeliveries
   readonly manageEndpoints: ManageEndpoints
-  readonly manageParcels: ParcelCommands
   readonly manageSecrets: ManageSecrets
   readonly reloadConfig: ReloadConfig
   /** The name of the replica that answers. */
   readonly replica: string
   readonly upstream: Pick<Upstream, 'read'>
-  readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
 }

@@ -1,3 +1,4 @@
+import type { ExplainedParcel } from '../../console/parcels/parcel-queries.ts'
 import { mistakeIn } from '../../console/portal/form.ts'
 import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
 import type { PageRoute, Visit } from '../../console/portal/layout.ts'
@@ -5,7 +6,6 @@ import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts
 import type { ParcelSection } from '../../console/portal/parcels/parcel-sections.ts'
 import { island, settingsList } from '../../console/portal/parts.ts'
 import { isLabelName, type OrderContext } from '../../core/domain/history/order-context.ts'
-import type { ExplainedParcel } from '../../core/flow/admin/parcels/parcel-queries.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
 
 /** Makes the section "Order" of a parcel's page. */

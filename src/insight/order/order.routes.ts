@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { orderMembers } from '../../console/api/parcels.routes.ts'
+import { orderMembers } from '../../console/parcels/parcels.routes.ts'
 import { orderContextSchema } from '../../core/domain/history/order-context.ts'
 import { type AnswerOf, IDENTIFIER, identifier, location, named } from '../../core/http/server/answer-schemas.ts'
 import { callRoute, jsonBody } from '../../core/http/server/route-shapes.ts'

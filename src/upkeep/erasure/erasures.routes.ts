@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { LIST_BODY, LIST_COLUMN, lineErrors, withList } from '../../console/api/parcels.routes.ts'
+import { LIST_BODY, LIST_COLUMN, lineErrors, withList } from '../../console/parcels/parcels.routes.ts'
 import { type AnswerOf, IDENTIFIER, identifier, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { flag, query } from '../../core/http/server/query.ts'
 import { queryRoute } from '../../core/http/server/route-shapes.ts'

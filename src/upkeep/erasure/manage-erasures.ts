@@ -1,10 +1,10 @@
+import type { WatchListError } from '../../console/parcels/parcel-commands.ts'
 import type { Actor, OperatorAction } from '../../core/domain/admin/operator-action.ts'
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../core/domain/admin/parcel-list.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import type { StorageState } from '../../core/domain/history/erased.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
-import type { WatchListError } from '../../core/flow/admin/parcels/parcel-commands.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
 import type { ErasedParcels } from './erasure.rows.ts'
 import {

@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander'
-import type { RefreshedAnswer } from '../../console/api/parcels.routes.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -13,6 +12,7 @@ import { addLimitOption, type LimitOptions, listUpTo, printList } from '../../co
 import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { age, type Cell, createProgressLine, plain, type StepEnd, shownBody, table, takeSteps } from '../../console/cli/terminal.ts'
 import type { OverviewAnswer } from '../../console/overview/overview.routes.ts'
+import type { RefreshedAnswer } from '../../console/parcels/parcels.routes.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
 import { QUARANTINE_REASONS } from '../../core/domain/history/observation.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type PushStanding, pushEvidence, pushStanding } from '../../../src/console/problems/verdict.ts'
+import { plainText } from '../../../src/console/problems/words.ts'
 import type { PushChannelView } from '../../../src/core/domain/polling/poll.ts'
-import { plainText } from '../../../src/core/domain/words.ts'
 import { WELL } from '../../support/portal/situation.ts'
 import { MINUTE_MS } from '../../support/runner/constants.ts'
 

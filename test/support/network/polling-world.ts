@@ -1,7 +1,7 @@
 import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { createParcelCommands } from '../../../src/console/parcels/parcel-commands.ts'
 import type { CarrierAnswer } from '../../../src/core/domain/polling/carrier-answer.ts'
 import type { DuePoll } from '../../../src/core/domain/polling/poll.ts'
-import { createParcelCommands } from '../../../src/core/flow/admin/parcels/parcel-commands.ts'
 import { createClockRollback, createPoller, createPollsUnderWay } from '../../../src/core/flow/polling/poller.ts'
 import { createRefresh, type PollEnd } from '../../../src/core/flow/polling/refresh.ts'
 import type { Carrier } from '../../../src/core/flow/ports.ts'

@@ -1,5 +1,5 @@
 import { explainProblem } from '../../../src/console/problems/explain-problem.ts'
-import { plainText } from '../../../src/core/domain/words.ts'
+import { plainText } from '../../../src/console/problems/words.ts'
 
 /** Explains a problem as a terminal shows it. */
 export function explainPlainly(...problem: Parameters<typeof explainProblem>) {

@@ -8,7 +8,7 @@ import { parseTypedIdentifier } from '../../../core/domain/identifiers.ts'
 import { tlsFaultOf, tlsMeaning, tlsRemedy } from '../../../core/domain/system-reason.ts'
 import { suggestName } from '../../../core/domain/text.ts'
 import type { PageAnswer } from '../../../core/http/server/answer-schemas.ts'
-import type { ListedParcelAnswer } from '../../api/parcels.routes.ts'
+import type { ListedParcelAnswer } from '../../parcels/parcels.routes.ts'
 import { CommandFailure } from '../exit-codes.ts'
 
 export interface ClientOptions {

@@ -1,4 +1,4 @@
-import type { ExplainedParcel } from '../../../core/flow/admin/parcels/parcel-queries.ts'
+import type { ExplainedParcel } from '../../parcels/parcel-queries.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import type { Visit } from '../layout.ts'
 

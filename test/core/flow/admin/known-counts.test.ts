@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createKnownCounts } from '../../../../src/core/flow/admin/parcels/parcel-queries.ts'
+import { createKnownCounts } from '../../../../src/console/parcels/parcel-queries.ts'
 
 function countsOf(parcels: number) {
   let monotonicMs = 0

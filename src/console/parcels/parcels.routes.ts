@@ -6,13 +6,6 @@ import { AppError } from '../../core/domain/errors.ts'
 import { type Entry, learningOf } from '../../core/domain/history/history.ts'
 import { readReference } from '../../core/domain/history/order-context.ts'
 import {
-  type AwaitedParcel,
-  type ExplainedParcel,
-  readCursor,
-  readPrefix,
-  STOPPED_REASONS,
-} from '../../core/flow/admin/parcels/parcel-queries.ts'
-import {
   type AnswerOf,
   IDENTIFIER,
   identifier,
@@ -25,6 +18,7 @@ import {
 import { flag, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
 import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { readLines } from '../../core/http/server/text-body.ts'
+import { type AwaitedParcel, type ExplainedParcel, readCursor, readPrefix, STOPPED_REASONS } from './parcel-queries.ts'
 
 /** The members of a parcel, both in a list and when it is shown alone. */
 const parcelMembers = <More extends z.core.$ZodLooseShape>(more: More) => ({

@@ -1,5 +1,5 @@
-import { spanText } from './amounts.ts'
-import { failureText } from './polling/carrier-answer.ts'
+import { spanText } from '../../core/domain/amounts.ts'
+import { failureText } from '../../core/domain/polling/carrier-answer.ts'
 
 /**
  * A part of a sentence: plain text, or a value that pages show in a special form. `code`: what is typed as it is. `said`: what others have written. `time`: an ISO instant. `ago`: an ISO instant, and how long

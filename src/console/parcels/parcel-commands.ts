@@ -1,10 +1,10 @@
-import type { ActionName, Actor, Audited, OperatorAction } from '../../../domain/admin/operator-action.ts'
-import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/parcel-list.ts'
-import { AppError, lacksRoom, NO_ROOM_TEXT } from '../../../domain/errors.ts'
-import type { OrderPart } from '../../../domain/history/order-context.ts'
-import { readIdentifier } from '../../../domain/identifiers.ts'
-import type { DuePoll } from '../../../domain/polling/poll.ts'
-import type { Relay, Writes } from '../../relay.ts'
+import type { ActionName, Actor, Audited, OperatorAction } from '../../core/domain/admin/operator-action.ts'
+import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../core/domain/admin/parcel-list.ts'
+import { AppError, lacksRoom, NO_ROOM_TEXT } from '../../core/domain/errors.ts'
+import type { OrderPart } from '../../core/domain/history/order-context.ts'
+import { readIdentifier } from '../../core/domain/identifiers.ts'
+import type { DuePoll } from '../../core/domain/polling/poll.ts'
+import type { Relay, Writes } from '../../core/flow/relay.ts'
 
 /** How a poll that an operator has ordered ends. */
 type PollEnd = 'recorded' | 'unknown' | 'unusable' | 'unavailable'

@@ -1,21 +1,21 @@
-import type { FilteredCount, InspectedParcel, ListedParcel, ParcelCursor, StoreCounts } from '../../../domain/admin/parcel-list.ts'
-import { AppError, isStoreUnavailable } from '../../../domain/errors.ts'
-import { DOCUMENTED_STATUSES } from '../../../domain/history/observation.ts'
-import type { ParcelState } from '../../../domain/history/parcel-state.ts'
-import { asTyped, readIdentifier } from '../../../domain/identifiers.ts'
+import type { FilteredCount, InspectedParcel, ListedParcel, ParcelCursor, StoreCounts } from '../../core/domain/admin/parcel-list.ts'
+import { AppError, isStoreUnavailable } from '../../core/domain/errors.ts'
+import { DOCUMENTED_STATUSES } from '../../core/domain/history/observation.ts'
+import type { ParcelState } from '../../core/domain/history/parcel-state.ts'
+import { asTyped, readIdentifier } from '../../core/domain/identifiers.ts'
 import {
   ASKED_TO_WAIT,
   describePoll,
   describeStop,
   UNKNOWN_ASKED_AGAIN,
   WAITS_FOR_CARRIER,
-} from '../../../domain/polling/best-poll-time.ts'
-import { pausedUntilMs } from '../../../domain/polling/carrier-answer.ts'
-import { cadenceFactsOf } from '../../../domain/polling/poll.ts'
-import { wrongInput } from '../../../domain/read-input.ts'
-import { suggestName } from '../../../domain/text.ts'
-import type { Carrier } from '../../ports.ts'
-import type { Part, Reads, Relay, Writes } from '../../relay.ts'
+} from '../../core/domain/polling/best-poll-time.ts'
+import { pausedUntilMs } from '../../core/domain/polling/carrier-answer.ts'
+import { cadenceFactsOf } from '../../core/domain/polling/poll.ts'
+import { wrongInput } from '../../core/domain/read-input.ts'
+import { suggestName } from '../../core/domain/text.ts'
+import type { Carrier } from '../../core/flow/ports.ts'
+import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 

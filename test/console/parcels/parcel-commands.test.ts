@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { createParcelCommands } from '../../../../../src/core/flow/admin/parcels/parcel-commands.ts'
-import type { Refreshed } from '../../../../../src/core/flow/polling/refresh.ts'
-import { NOON } from '../../../../support/runner/constants.ts'
+import { createParcelCommands } from '../../../src/console/parcels/parcel-commands.ts'
+import type { Refreshed } from '../../../src/core/flow/polling/refresh.ts'
+import { NOON } from '../../support/runner/constants.ts'
 
 const NUMBER = 'AB123456789SE'
 const WHY = 'It has answered no question (403).'

@@ -1,7 +1,7 @@
-import { formatDuration } from '../domain/amounts.ts'
-import { maskPath } from '../domain/delivery/endpoint-state.ts'
-import type { Settings } from './config.ts'
-import { isSecret, REDACTED } from './secret.ts'
+import type { Settings } from '../../core/config/config.ts'
+import { isSecret, REDACTED } from '../../core/config/secret.ts'
+import { formatDuration } from '../../core/domain/amounts.ts'
+import { maskPath } from '../../core/domain/delivery/endpoint-state.ts'
 
 /**
  * Returns the settings in effect in the form of the file, for `config print`, with secrets and password hashes masked. With the secrets put back, the

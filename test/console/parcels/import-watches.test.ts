@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { AppError } from '../../../../../src/core/domain/errors.ts'
-import { ATOMIC_MAX, createImportWatches } from '../../../../../src/core/flow/admin/parcels/parcel-commands.ts'
-import { OPERATOR } from '../../../../support/relay/operator.ts'
+import { ATOMIC_MAX, createImportWatches } from '../../../src/console/parcels/parcel-commands.ts'
+import { AppError } from '../../../src/core/domain/errors.ts'
+import { OPERATOR } from '../../support/relay/operator.ts'
 
 /** Opens a list import on a store that accepts this many transactions, and then fails as if the disk were full. */
 function openList(transactions: number) {

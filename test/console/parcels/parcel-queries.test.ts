@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { NO_CONTEXT } from '../../../../../src/core/domain/history/order-context.ts'
-import { newParcel, type ParcelState } from '../../../../../src/core/domain/history/parcel-state.ts'
-import type { NextPoll } from '../../../../../src/core/domain/polling/cadence.ts'
-import { createParcelQueries } from '../../../../../src/core/flow/admin/parcels/parcel-queries.ts'
-import { CARRIER } from '../../../../support/network/carrier-state.ts'
-import { DAY_MS, MINUTE_MS, NOON } from '../../../../support/runner/constants.ts'
+import { createParcelQueries } from '../../../src/console/parcels/parcel-queries.ts'
+import { NO_CONTEXT } from '../../../src/core/domain/history/order-context.ts'
+import { newParcel, type ParcelState } from '../../../src/core/domain/history/parcel-state.ts'
+import type { NextPoll } from '../../../src/core/domain/polling/cadence.ts'
+import { CARRIER } from '../../support/network/carrier-state.ts'
+import { DAY_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
 
 const REGULAR: NextPoll = { kind: 'at', atMs: NOON, why: { kind: 'first' } }
 
