@@ -26,8 +26,8 @@ import {
 import { WEBHOOK_ROUTES } from '../core/http/ingest/webhook.routes.ts'
 import { createAuthorize, createHoldAccess } from '../core/http/server/authorize.ts'
 import { EdgeError } from '../core/http/server/errors.ts'
-import { type AppOptions, createListener } from '../core/http/server/listener.ts'
 import type { Capability, Route, WithAuthorize } from '../core/http/server/route.ts'
+import { type AppOptions, createListener } from '../core/http/server/server.ts'
 import type { UseCases } from '../core/http/use-cases.ts'
 import { WINGS } from '../wings.ts'
 

@@ -1,7 +1,7 @@
 import type { TallyFlush } from '../core/domain/admin/tally.ts'
 import type { Posted } from '../core/flow/write-side.ts'
 import type { OperationQueries } from './audit/operations.routes.ts'
-import type { EnableOperator, Operator, TestOperator } from './events/operator-endpoint.ts'
+import type { EnableOperator, Operator, TestOperator } from './events/operator.routes.ts'
 import type { Unstored } from './events/unstored.ts'
 import type { Overview } from './overview/overview.ts'
 import type { ParcelCommands, WatchListReport, WatchListRequest } from './parcels/parcel-commands.ts'

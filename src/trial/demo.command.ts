@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { fail, untilSignalled, withExitCodes } from '../console/cli/exit-codes.ts'
-import { ABOUT_TROUBLE, madeEvent, makeTrouble } from './demo/apps.ts'
+import { ABOUT_TROUBLE, ADMIN, madeEvent, makeTrouble, openShop, SHOP } from './demo/apps.ts'
 import { createLineView, createLiveView, createLook } from './demo/live-view.ts'
 import { type Happening, happeningsBetween, type Picture, type View } from './demo/picture.ts'
 import type { DemoReplica } from './demo/replicas.ts'
-import { ADMIN, openShop, SHOP } from './demo/shop.ts'
 import { type Stage, setStage } from './demo/stage.ts'
 
 interface Flags {

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { idOf } from '../../src/core/http/server/answer-schemas.ts'
-import { NO_QUERY } from '../../src/core/http/server/query.ts'
-import { apiRoute } from '../../src/core/http/server/route.ts'
+import { apiRoute, NO_QUERY } from '../../src/core/http/server/route.ts'
 import { nameOf, requestOf } from '../support/portal/internal-routes.ts'
 import { INTERNAL_ROUTES, ROUTES } from '../support/relay/routes.ts'
 

@@ -21,7 +21,7 @@ import {
   presentInstant,
   wholeNumber,
 } from '../../core/http/server/answer-schemas.ts'
-import { instant, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
+import { instant, oneOf, page, query, read, text } from '../../core/http/server/route.ts'
 import { listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { listedEventSchema } from '../events/operator.routes.ts'
 

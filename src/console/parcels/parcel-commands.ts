@@ -172,18 +172,10 @@ interface Named {
   readonly line: number
 }
 
-interface Tally {
-  watched: number
-  created: number
-  failed: number
-  erased: number
-  readonly errors: WatchListError[]
-}
-
 async function watchBatch(
   { write, told }: Pick<ImportWatchesPorts, 'write' | 'told'>,
   { named, ...part }: Audited & { readonly named: readonly Named[]; readonly isAtomic: boolean; readonly nowMs: number },
-  tally: Tally,
+  tally: { watched: number; created: number; failed: number; erased: number; readonly errors: WatchListError[] },
 ): Promise<void> {
   const identifiers = named.map(({ identifier }) => identifier)
   const saysOrders = named.some(({ order }) => order !== null)

@@ -15,7 +15,7 @@ import {
   presentInstant,
   wholeNumber,
 } from '../../core/http/server/answer-schemas.ts'
-import { flag, oneOf, page, query, read, text } from '../../core/http/server/query.ts'
+import { flag, oneOf, page, query, read, text } from '../../core/http/server/route.ts'
 import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { readLines } from '../../core/http/server/text-body.ts'
 import { type AwaitedParcel, type ExplainedParcel, readCursor, readPrefix, STOPPED_REASONS } from './parcel-queries.ts'

@@ -270,22 +270,11 @@ export function presentAsset(ctx: Context, name: string, body: Buffer | null): v
   else ctx.body = body
 }
 
-interface Problem {
-  readonly title: string
-  readonly lead: Part
-  readonly help: Markup | null
-}
-
-interface ProblemPage {
-  readonly status: number
-  readonly page: string
-}
-
 /** Makes the page that answers a failed request. An unexpected failure is logged with a random id, which the page shows too. */
 export function problemPage(
   error: unknown,
   { view, person, ctx, log }: { readonly view: View; readonly person: Person | null; readonly ctx: Context; readonly log: Log },
-): ProblemPage {
+): { readonly status: number; readonly page: string } {
   const isStore = isStorageFailure(error) || lacksRoom(error)
   const status = isStore ? 503 : statusOf(error)
   const instance = randomUUID()
@@ -304,7 +293,7 @@ function describe(
   status: number,
   error: unknown,
   { view: { to, nowMs }, ctx, instance }: { readonly view: View; readonly ctx: Context; readonly instance: string },
-): Problem {
+): { readonly title: string; readonly lead: Part; readonly help: Markup | null } {
   const again =
     ctx.method === 'GET' ? html`<p><a class="btn" href="">Try again</a></p>` : html`<p>${buttonLink(to`/`, 'Go to the start')}</p>`
   const detail = error instanceof AppError || error instanceof EdgeError ? sentenceOnPage(error.message, nowMs) : null

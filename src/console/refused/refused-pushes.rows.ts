@@ -1,33 +1,18 @@
 import type { Session } from '../../core/store/engine.ts'
-import { statement } from '../../core/store/statement.ts'
+import { COLUMNS, type Tables } from '../../core/store/schema.ts'
+import { rowOf, statement } from '../../core/store/statement.ts'
 import { readRefusedCause, type StoredRefused } from './refused-pushes.rules.ts'
 
 // The order is always the same, so that two processes that delete the same spells do not deadlock.
 const all = statement()((db) => db.selectFrom('refused_pushes').selectAll().orderBy('process').orderBy('cause').orderBy('from_ms'))
-const upsert = statement<{
-  process: string
-  cause: string
-  fromMs: number
-  untilMs: number
-  count: number
-  pushes: number | null
-  again: number | null
-}>()((db, p) =>
+const upsert = statement<Tables['refused_pushes']>()((db, p) =>
   db
     .insertInto('refused_pushes')
-    .values({
-      process: p.process,
-      cause: p.cause,
-      from_ms: p.fromMs,
-      until_ms: p.untilMs,
-      count: p.count,
-      pushes: p.pushes,
-      again: p.again,
-    })
+    .values(rowOf(COLUMNS.refused_pushes, p))
     .onConflict((conflict) =>
       conflict
         .columns(['process', 'cause', 'from_ms'])
-        .doUpdateSet({ until_ms: p.untilMs, count: p.count, pushes: p.pushes, again: p.again }),
+        .doUpdateSet({ until_ms: p.until_ms, count: p.count, pushes: p.pushes, again: p.again }),
     ),
 )
 const remove = statement<{ process: string; cause: string; fromMs: number }>()((db, p) =>
@@ -47,7 +32,7 @@ export async function listRefused(session: Session): Promise<readonly StoredRefu
 /** Saves a spell, and replaces its earlier state if one is stored. */
 export function saveRefused(session: Session, { process, cause, fromMs, untilMs, count, comeback }: StoredRefused): void {
   const { pushes = null, again = null } = comeback ?? {}
-  session.enqueueWrite(upsert, { process, cause, fromMs, untilMs, count, pushes, again })
+  session.enqueueWrite(upsert, { process, cause, from_ms: fromMs, until_ms: untilMs, count, pushes, again })
 }
 
 export function removeRefused(session: Session, { process, cause, fromMs }: StoredRefused): void {

@@ -99,16 +99,11 @@ export function offsetOf(source: Source, path: Path, part: 'key' | 'value'): num
   return offset
 }
 
-interface Member {
-  readonly key: unknown
-  readonly value: unknown
-}
-
 /**
  * Finds a member of a map by its key, or an item of a sequence by its index; null: there is none. If a key is repeated, finds its last member.
  * An item has no key, so it is returned as both key and value.
  */
-function pairAt(node: unknown, segment: PropertyKey, document: Document): Member | null {
+function pairAt(node: unknown, segment: PropertyKey, document: Document): { readonly key: unknown; readonly value: unknown } | null {
   const target = isAlias(node) ? node.resolve(document) : node
   if (isMap(target)) return target.items.findLast(({ key }) => keyName(key) === String(segment)) ?? null
   if (!isSeq(target) || typeof segment !== 'number') return null

@@ -9,12 +9,7 @@ export const DAY_MS = 86_400_000
 /** Some weeks of quarters. */
 const REMEMBERED_MAX = 4000
 
-interface Zone {
-  readonly format: Intl.DateTimeFormat
-  readonly days: Map<number, number>
-}
-
-let last: (Zone & { readonly name: string }) | null = null
+let last: ({ readonly format: Intl.DateTimeFormat; readonly days: Map<number, number> } & { readonly name: string }) | null = null
 
 /** Returns the day of an instant in a time zone. */
 export function dayIn(zone: string, atMs: number): number {

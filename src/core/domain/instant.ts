@@ -36,3 +36,48 @@ export function formatWebhookTime(atMs: number): string {
 export function notAhead<T extends number | null>(atMs: T, nowMs: number): T | number {
   return atMs === null ? atMs : Math.min(atMs, nowMs)
 }
+
+const MIN_MS = 1_000
+const SECONDS = /^\d+$/
+const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d{2}:\d{2}:\d{2}/
+
+/** How long to wait if an answer asks for a wait but does not say for how long. */
+export const retryAfterDefaultMs = 30_000
+
+/** The longest wait for which a `Retry-After` is obeyed. */
+export const retryAfterMaxMs = 3_600_000
+
+/** Limits a wait that the carrier asked for to between 1 s and 1 h. Returns whole milliseconds. */
+export function clampRetryAfterMs(waitMs: number): number {
+  return Math.round(Math.min(retryAfterMaxMs, Math.max(MIN_MS, waitMs)))
+}
+
+/**
+ * Parses a `Retry-After` header (RFC 9110: seconds or an HTTP-date) to milliseconds from `nowMs`, limited to between 1 s and 1 h. Null: the
+ * header is missing or invalid. Checks a date by a pattern first, because `Date.parse` accepts almost any text, even `-1`.
+ */
+export function parseRetryAfter(header: string | null, nowMs: number): number | null {
+  const text = header?.trim() ?? ''
+  if (SECONDS.test(text)) return clampRetryAfterMs(Number(text) * 1000)
+  if (!HTTP_DATE.test(text)) return null
+  const atMs = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`)
+  return Number.isNaN(atMs) ? null : clampRetryAfterMs(atMs - nowMs)
+}
+
+/** A pause before the relay asks about an identifier again, after an answer that was neither a report nor "unknown" (DOMAIN 1.5). */
+export interface Rest {
+  /** The number of unusable answers in a row. */
+  readonly answers: number
+  /** The end of the pause. Monotonic milliseconds. */
+  readonly untilMs: number
+}
+
+const FIRST_MS = 2000
+const LONGEST_MS = 3_600_000
+
+/** Returns the pause after one more unusable answer: at first two seconds, then twice as long each time, up to an hour. At least `retryAfterMs`. */
+export function restAfter(before: Rest | undefined, nowMs: number, retryAfterMs: number): Rest {
+  const answers = (before?.answers ?? 0) + 1
+  const restMs = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(answers - 1, 16))
+  return { answers, untilMs: nowMs + Math.max(restMs, retryAfterMs) }
+}

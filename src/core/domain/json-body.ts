@@ -73,12 +73,7 @@ export function unknownMembers(object: Readonly<Record<string, unknown>>, known:
     .map((name) => [name, JSON.stringify(object[name])] as const)
 }
 
-interface JsonSource {
-  rawJSON(text: string): unknown
-  isRawJSON(value: unknown): boolean
-}
-
-const hasRawJson = (json: object): json is JsonSource => 'rawJSON' in json
+const hasRawJson = (json: object): json is { rawJSON(text: string): unknown; isRawJSON(value: unknown): boolean } => 'rawJSON' in json
 
 /** Parses a text that `readJson` accepted. Keeps numbers as they were received (`1e400`, 20 digits, `-0`), for `JSON.stringify`. */
 export function parseKeepingNumbers(text: string): unknown {

@@ -1,7 +1,7 @@
 import { type Dispatcher, errors, Pool, ProxyAgent } from 'undici'
 import { ANSWER_KEPT_BYTES, type AttemptOutcome, type AttemptResult } from '../domain/delivery/delivery.ts'
 import type { PostRequest, Route } from '../domain/delivery/delivery-request.ts'
-import { parseRetryAfter } from '../domain/retry-after.ts'
+import { parseRetryAfter } from '../domain/instant.ts'
 import type { Clock, DeliverySender } from '../flow/ports.ts'
 import { type StartTimer, startRealTimer } from './deadline.ts'
 import type { EgressGuard } from './egress-guard.ts'

@@ -11,11 +11,6 @@ export function createMemory<Value extends object | string | number>({ entriesMa
 /** The estimated memory of a cached answer without its body: its key, its other members, and the cache's bookkeeping. */
 const OVERHEAD_BYTES = 512
 
-interface Kept {
-  readonly answer: CachedAnswer
-  readonly mark: bigint
-}
-
 /**
  * Creates a cache of encoded answers, of at most `bytesMax` bytes; 0: no cache. `get` ignores an answer whose parcel has changed since it was
  * cached, but does not see changes by other replicas. So the caller must compare versions before it serves an answer.
@@ -23,7 +18,7 @@ interface Kept {
 export function createAnswerCache({ bytesMax, changes }: { readonly bytesMax: number; readonly changes: ChangeTable }): AnswerCache {
   const mark = () => markOf(changes)
   if (bytesMax === 0) return { get: () => undefined, mark, set: () => {} }
-  const cache = new LRUCache<string, Kept>({
+  const cache = new LRUCache<string, { readonly answer: CachedAnswer; readonly mark: bigint }>({
     maxSize: bytesMax,
     sizeCalculation: ({ answer }) => answer.body.byteLength + OVERHEAD_BYTES,
   })

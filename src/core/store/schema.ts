@@ -358,8 +358,9 @@ export const COLUMNS = {
   ended_session: { session: later(key(text)), until_ms: later(big) },
 }
 
-type Row<Columns> = { readonly [Name in keyof Columns]: Columns[Name] extends Column<infer Value> ? Value : never }
-type Rows = { readonly [Name in keyof typeof COLUMNS]: Row<(typeof COLUMNS)[Name]> }
+/** The values of some columns, by name. */
+export type RowOf<Columns> = { readonly [Name in keyof Columns]: Columns[Name] extends Column<infer Value> ? Value : never }
+type Rows = { readonly [Name in keyof typeof COLUMNS]: RowOf<(typeof COLUMNS)[Name]> }
 
 /** The tables, for kysely. */
 export interface Tables extends Rows {

@@ -4,7 +4,7 @@ import type { CarrierMemory } from '../domain/polling/call-budget.ts'
 import { createFailureLog } from '../flow/log-digest.ts'
 import { createClaimAnswered, createPoller, createPollerPass, createPollsUnderWay, type PollsUnderWay } from '../flow/polling/poller.ts'
 import { findCarrierOutage } from '../flow/polling/upstream.ts'
-import { startWorker } from '../runtime/worker.ts'
+import { startWorker } from '../runtime/schedule.ts'
 import type { History } from './history.ts'
 import type { Relay } from './relay.ts'
 

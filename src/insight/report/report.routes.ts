@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type AnswerOf, instant, named, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { query, text } from '../../core/http/server/query.ts'
+import { query, text } from '../../core/http/server/route.ts'
 import { queryRoute } from '../../core/http/server/route-shapes.ts'
 import { COUNTS, LATENESS_BOUNDS, PROVED_BY_PARCELS, PROVED_BY_PUSHES } from './report.rules.ts'
 import type { Report } from './report.ts'

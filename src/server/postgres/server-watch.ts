@@ -135,11 +135,6 @@ interface Look {
 
 type Silence = ReturnType<typeof createSilence>
 
-interface Waiting {
-  readonly fromTurn: number
-  fail(error: StorageFailure): void
-}
-
 /**
  * Notices a server that has fallen silent. A cut network, for example, raises no error.
  *
@@ -152,7 +147,7 @@ interface Waiting {
  * long after the network.
  */
 export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts) {
-  const waiting = new Set<Waiting>()
+  const waiting = new Set<{ readonly fromTurn: number; fail(error: StorageFailure): void }>()
   let turn = 0
   let heardAt = 0
   let isSilent = false

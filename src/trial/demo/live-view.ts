@@ -1,7 +1,7 @@
 import { clearLine, moveCursor } from 'node:readline'
 import { styleText } from 'node:util'
 import type { Sandbox, SandboxParcel } from '../sandbox/control-api.ts'
-import type { Subscriber } from './apps.ts'
+import type { Shop, Subscriber } from './apps.ts'
 import {
   type Happening,
   type HappeningKind,
@@ -9,10 +9,10 @@ import {
   type ParcelPicture,
   type Picture,
   pictureOf,
+  type ReplicaNews,
   totalsOf,
   type View,
 } from './picture.ts'
-import type { ReplicaNews, Shop } from './shop.ts'
 
 const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', missing: '○' }
 const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'

@@ -1,5 +1,18 @@
 import type { SandboxParcel } from '../sandbox/control-api.ts'
-import type { PushCounts, ReplicaNews } from './shop.ts'
+
+export interface PushCounts {
+  /** The number of stored pushes, duplicates included. */
+  readonly received: number
+  readonly duplicates: number
+}
+
+export interface ReplicaNews {
+  readonly name: string
+  readonly isRunning: boolean
+  readonly pushes: PushCounts
+  /** The names of its present roles, such as `poller`. */
+  readonly roles: readonly string[]
+}
 
 /**
  * How the relay learned of an event. `pushed`: its push arrived. `polled`: a poll found it, and its push is lost or late. `missing`: the relay does

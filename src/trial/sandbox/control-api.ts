@@ -1,4 +1,4 @@
-import { type Answer, answerOf, type Call, errorAnswer, memberOf } from './answer.ts'
+import { type Answer, answerOf, type Call, errorAnswer, memberOf } from './carrier-api.ts'
 import type { Faults } from './options.ts'
 import { drawFor, eachHardCase, type HardCase, type ParcelPlan, plainScan, randomFor, type Scan, uneventful } from './parcel-plan.ts'
 import type { PushAttempt, PushRecord } from './pusher.ts'

@@ -1,7 +1,16 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type Answer, type Call, callOf, errorAnswer, send } from './answer.ts'
-import { carrierPathOf, createCarrierApi, createTokens, type Tokens } from './carrier-api.ts'
+import {
+  type Answer,
+  type Call,
+  callOf,
+  carrierPathOf,
+  createCarrierApi,
+  createTokens,
+  errorAnswer,
+  send,
+  type Tokens,
+} from './carrier-api.ts'
 import {
   type CallCounter,
   controlAnswer,

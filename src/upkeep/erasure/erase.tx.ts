@@ -184,15 +184,10 @@ const NO_PARCEL = 0
 /** How many identifiers one transaction compares with the tombstones. */
 const COMPARED = 500
 
-interface Repeating {
-  readonly missing: ReadonlyMap<string, MarkedTombstone>
-  readonly after: string
-}
-
 async function repeat(
   tx: WriteTx,
   key: Uint8Array,
-  { missing, after }: Repeating,
+  { missing, after }: { readonly missing: ReadonlyMap<string, MarkedTombstone>; readonly after: string },
 ): Promise<{ readonly next: string | null; readonly names: readonly string[] }> {
   const page = await listIdentifiers(tx, { after, limit: COMPARED })
   const erasedAtMs = new Map<number, number>()

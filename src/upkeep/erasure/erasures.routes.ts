@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { LIST_BODY, LIST_COLUMN, lineErrors, withList } from '../../console/parcels/parcels.routes.ts'
 import { type AnswerOf, IDENTIFIER, identifier, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { flag, query } from '../../core/http/server/query.ts'
+import { flag, query } from '../../core/http/server/route.ts'
 import { queryRoute } from '../../core/http/server/route-shapes.ts'
 import type { ErasureReport } from './manage-erasures.ts'
 

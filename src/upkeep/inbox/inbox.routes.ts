@@ -12,7 +12,7 @@ import {
   presentInstant,
   wholeNumber,
 } from '../../core/http/server/answer-schemas.ts'
-import { count, flag, instant, oneOf, page, query, text } from '../../core/http/server/query.ts'
+import { count, flag, instant, oneOf, page, query, text } from '../../core/http/server/route.ts'
 import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'
 import { HELD_STATES, INBOX_STATES } from './manage-inbox.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Job, ReplayJobTask } from '../../core/domain/admin/job.ts'
 import { type AnswerOf, idOf, instant, named, numberedId, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { count, page, query } from '../../core/http/server/query.ts'
+import { count, page, query } from '../../core/http/server/route.ts'
 import { callRoute, listRoute } from '../../core/http/server/route-shapes.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
 import { HELD_STATES } from '../inbox/manage-inbox.ts'

@@ -31,14 +31,9 @@ export interface StoreMovePorts {
 /** Copies a store while others write to it. */
 export type StoreMove = ReturnType<typeof createStoreMove>
 
-interface Suspect {
-  readonly table: CopiedTable
-  readonly key: StoredRow
-}
-
 interface State extends StoreMovePorts {
   /** Rows that must be compared again, by table and key: they differed, or have changed since they were compared. */
-  readonly suspects: Map<string, Suspect>
+  readonly suspects: Map<string, { readonly table: CopiedTable; readonly key: StoredRow }>
   compareAt: number
   readonly counted: { copied: number; total: number }
   isVerifying: boolean

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type AnswerOf, instant, named, numberedId, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { count, page, query } from '../../core/http/server/query.ts'
+import { count, page, query } from '../../core/http/server/route.ts'
 import { listRoute } from '../../core/http/server/route-shapes.ts'
 import { describeCause, MISMATCH_CODES } from './mismatch-causes.rules.ts'
 import { type KeptRefusal, REFUSALS_KEPT } from './refusals.rules.ts'

@@ -1,9 +1,8 @@
 import { sql } from 'kysely'
 import { CERTIFICATE_SUBJECTS } from '../../console/problems/trouble.ts'
 import { listedIn } from '../../core/domain/history/pull-response.ts'
-import { pruneActions, pruneOperatorEvents } from '../../core/store/admin/operations.ts'
+import { pruneActions, pruneOperatorEvents, pruneTroubles } from '../../core/store/admin/operations.ts'
 import { removeReportEvidence } from '../../core/store/admin/report-notes.ts'
-import { pruneTroubles } from '../../core/store/admin/troubles.ts'
 import { DELIVERY_STATE, decodeJoinOrigin, decodeSetting, encodeListed } from '../../core/store/codec.ts'
 import { PRUNED_TO } from '../../core/store/delivery/feed.ts'
 import type { Session } from '../../core/store/engine.ts'
@@ -152,9 +151,7 @@ export async function pruneOperations(session: Session, beforeMs: number, limit:
   return events === limit ? limit : events + (await pruneActions(session, beforeMs, limit - events))
 }
 
-type OfParcels = { readonly ids: readonly number[]; readonly limit: number }
-
-const pushesOf = statement<OfParcels>()((db, p, { oneOf }) =>
+const pushesOf = statement<{ readonly ids: readonly number[]; readonly limit: number }>()((db, p, { oneOf }) =>
   db.selectFrom('inbox').select('id').where('parcel_id', 'in', oneOf(p.ids)).limit(p.limit),
 )
 const removePushesOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)))

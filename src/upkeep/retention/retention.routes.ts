@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { formatDuration } from '../../core/domain/amounts.ts'
 import { type AnswerOf, instant, location, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
-import { flag, query } from '../../core/http/server/query.ts'
+import { flag, query } from '../../core/http/server/route.ts'
 import { callRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { jobSchema, startedJob } from '../jobs/jobs.routes.ts'
 import type { RetentionView, WouldGoByStage } from './manage-retention.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createEnableOperator } from '../../../src/console/events/operator-endpoint.ts'
+import { createEnableOperator } from '../../../src/console/events/operator.routes.ts'
 import type { EndpointState } from '../../../src/core/domain/delivery/endpoint-state.ts'
 import { endpointState } from '../../support/delivery/endpoint-state.ts'
 import { OPERATOR } from '../../support/relay/operator.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPostOperator } from '../../../src/console/events/operator-endpoint.ts'
+import { createPostOperator } from '../../../src/console/events/operator.routes.ts'
 import type { AttemptResult } from '../../../src/core/domain/delivery/delivery.ts'
 import { createDeliverySigner, type PostRequest } from '../../../src/core/domain/delivery/delivery-request.ts'
 import type { EndpointState } from '../../../src/core/domain/delivery/endpoint-state.ts'

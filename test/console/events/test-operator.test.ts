@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createTestOperator } from '../../../src/console/events/operator-endpoint.ts'
+import { createTestOperator } from '../../../src/console/events/operator.routes.ts'
 import type { Actor, OperatorAction } from '../../../src/core/domain/admin/operator-action.ts'
 import { createDeliverySigner } from '../../../src/core/domain/delivery/delivery-request.ts'
 import { StorageFailure, storeUnavailable } from '../../../src/core/domain/errors.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { clampRetryAfterMs, parseRetryAfter } from '../../../src/core/domain/retry-after.ts'
+import { clampRetryAfterMs, parseRetryAfter } from '../../../src/core/domain/instant.ts'
 
 const nowMs = Date.parse('2026-03-01T12:00:00Z')
 

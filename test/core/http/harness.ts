@@ -8,10 +8,9 @@ import { createVerifier, signBody } from '../../../src/core/domain/ingest/signat
 import { createReceive } from '../../../src/core/flow/ingest/receive.ts'
 import type { Clock } from '../../../src/core/flow/ports.ts'
 import { createCountFailure, createPerMinute } from '../../../src/core/http/server/authorize.ts'
-import { createPublicListener } from '../../../src/core/http/server/listener.ts'
 import { createRawBodies } from '../../../src/core/http/server/raw-body.ts'
 import { createAddressOf } from '../../../src/core/http/server/request-headers.ts'
-import { type ServerTimeouts, startServer } from '../../../src/core/http/server/server.ts'
+import { createPublicListener, type ServerTimeouts, startServer } from '../../../src/core/http/server/server.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
 export const KEY = 'a-shared-key-of-some-length'

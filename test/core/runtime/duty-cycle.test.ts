@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDutyCycle } from '../../../src/core/runtime/worker.ts'
+import { createDutyCycle } from '../../../src/core/runtime/schedule.ts'
 
 /** Creates work that takes the given time on a simulated clock. */
 function openInTurn() {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type PassResult, startWorker } from '../../../src/core/runtime/worker.ts'
+import { type PassResult, startWorker } from '../../../src/core/runtime/schedule.ts'
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdirSync, statSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Locator, Page } from 'playwright-core'
-import { ADMIN } from '../../../src/trial/demo/shop.ts'
+import { ADMIN } from '../../../src/trial/demo/apps.ts'
 import { startBrowser } from '../../support/portal/browser.ts'
 import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 

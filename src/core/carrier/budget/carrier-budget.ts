@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { clampRetryAfterMs } from '../../domain/instant.ts'
 import type { BudgetAnswer, BudgetLimits, CarrierMemory } from '../../domain/polling/call-budget.ts'
 import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
-import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Relay } from '../../flow/relay.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { BudgetStore, SharedCarrier } from '../../store/polling/shared-carrier.ts'

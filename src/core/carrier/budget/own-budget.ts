@@ -1,4 +1,5 @@
 import { systemCode } from '../../domain/errors.ts'
+import { clampRetryAfterMs } from '../../domain/instant.ts'
 import {
   type BudgetLimits,
   type BudgetRow,
@@ -13,7 +14,6 @@ import {
   turnDay,
   UNUSED_BUDGET,
 } from '../../domain/polling/call-budget.ts'
-import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import { systemReason } from '../../domain/system-reason.ts'
 import type { Log } from '../../flow/ports.ts'
 import type { Relay } from '../../flow/relay.ts'

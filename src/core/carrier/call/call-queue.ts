@@ -1,5 +1,5 @@
+import { clampRetryAfterMs } from '../../domain/instant.ts'
 import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
-import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Relay } from '../../flow/relay.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { OwnBudget, SlotResult } from '../budget/own-budget.ts'

@@ -54,12 +54,6 @@ export interface CallFailure {
   readonly detail: string
 }
 
-export interface TriedQuestion {
-  readonly identifier: string
-  readonly language: string
-  readonly mayCount: boolean
-}
-
 /** The carrier, called over HTTP. `close` ends all calls in flight. After that, every call returns `unavailable`. */
 export interface RemoteCarrier extends Carrier {
   /**
@@ -71,7 +65,7 @@ export interface RemoteCarrier extends Carrier {
    * Asks one question to learn whether the carrier answers: a single call of the budget, even while calls pause. `mayCount`: the carrier should
    * answer it, because a parcel has the number, so a failure counts; an answer does as `isAnswer` says. Null: it was answered.
    */
-  tryQuestion(question: TriedQuestion): Promise<CallFailure | null>
+  tryQuestion(question: { readonly identifier: string; readonly language: string; readonly mayCount: boolean }): Promise<CallFailure | null>
   /** The carrier's clock minus ours, by its last answer; -2000: the carrier is 2 s behind. Null: no answer had a time yet. */
   aheadMs(): number | null
   /** Saves the current state for the next run. */

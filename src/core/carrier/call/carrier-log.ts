@@ -1,5 +1,5 @@
+import { clampRetryAfterMs } from '../../domain/instant.ts'
 import type { CarrierAnswer, CarrierOutage, CarrierState, LastFailure, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
-import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import { knownReason, tlsFaultOf } from '../../domain/system-reason.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'

@@ -1,7 +1,7 @@
 import { type CallSpender, type QuestionEnd, questionEndOf, SLOW_MS } from '../../domain/admin/tally.ts'
 import { parseAllAnswer } from '../../domain/history/pull-response.ts'
+import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/instant.ts'
 import type { CallPriority, CarrierAnswer, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
-import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/retry-after.ts'
 import { unnamedLine } from '../../domain/text.ts'
 import type { Relay } from '../../flow/relay.ts'
 import type { Deadline } from '../../outbound/deadline.ts'

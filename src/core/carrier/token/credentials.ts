@@ -1,7 +1,7 @@
 import { randomBytes, scryptSync } from 'node:crypto'
+import { clampRetryAfterMs } from '../../domain/instant.ts'
 import type { CredentialRefusal, RefusedBy } from '../../domain/polling/call-budget.ts'
 import type { CarrierState, TokenState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
-import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Clock } from '../../flow/ports.ts'
 import type { Relay } from '../../flow/relay.ts'
 import { remainingWaitMs } from '../budget/own-budget.ts'

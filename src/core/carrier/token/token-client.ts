@@ -282,15 +282,9 @@ const CONTEXT = 'carrier-token'
 /** The token that replicas share through the store, encrypted with the at-rest keys. */
 type TokenShare = ReturnType<typeof createTokenShare>
 
-interface Login {
-  readonly authUrl: string
-  readonly username: string
-  readonly password: () => string
-}
-
 export function createTokenShare(
   { token: row, vault }: { readonly token: SharedToken; readonly vault: Pick<Vault, 'seal' | 'open'> },
-  login: Login,
+  login: { readonly authUrl: string; readonly username: string; readonly password: () => string },
 ) {
   const holder = randomBytes(8).toString('hex')
   let saved: Promise<unknown> = Promise.resolve()

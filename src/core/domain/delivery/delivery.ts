@@ -1,4 +1,4 @@
-import { clampRetryAfterMs } from '../retry-after.ts'
+import { clampRetryAfterMs } from '../instant.ts'
 
 /** The outcome of an attempt. An answer counts when its headers are complete. Its body does not matter. */
 export type AttemptOutcome =

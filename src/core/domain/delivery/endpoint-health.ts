@@ -1,5 +1,4 @@
-import { notAhead } from '../instant.ts'
-import { clampRetryAfterMs, retryAfterMaxMs } from '../retry-after.ts'
+import { clampRetryAfterMs, notAhead, retryAfterMaxMs } from '../instant.ts'
 import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
 
 /** How a failing endpoint is probed. Only one probe runs at a time. Times are epoch milliseconds. */

@@ -63,12 +63,7 @@ function parseTrackingIds(value: unknown): readonly string[] | null {
   return [...ids]
 }
 
-interface ParsedTexts {
-  readonly texts: Readonly<Record<string, Texts>>
-  readonly dropped: number
-}
-
-function parseTexts(consumer: unknown, detailed: unknown): ParsedTexts {
+function parseTexts(consumer: unknown, detailed: unknown): { readonly texts: Readonly<Record<string, Texts>>; readonly dropped: number } {
   // A plain object is safe here, because none of the properties that objects inherit is named like a lower-case language tag.
   const texts: Record<string, Texts> = {}
   const inConsumer = readTexts(consumer)

@@ -1,7 +1,6 @@
 import type { PollObservation } from '../history/observation.ts'
 import { countsFromMs, type ParcelState } from '../history/parcel-state.ts'
-import { notAhead } from '../instant.ts'
-import { retryAfterMaxMs } from '../retry-after.ts'
+import { notAhead, retryAfterMaxMs } from '../instant.ts'
 import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 import type { MissedPushes } from './model-codec.ts'
 import type { PastSilence, Probation, PushHealth, SilenceEvidence } from './push-health.ts'

@@ -179,15 +179,10 @@ export async function findParcelId(reads: Pick<Relay['reads'], 'findParcel'>, te
   return view.parcelId
 }
 
-interface Showing {
-  readonly userAgent: string
-  readonly operatorMessage?: OperatorMessageOf | undefined
-}
-
 function showRequest(
   delivery: ShownDelivery,
   { url, headers, body, order }: InspectedDelivery['sent'],
-  { userAgent, operatorMessage }: Showing,
+  { userAgent, operatorMessage }: { readonly userAgent: string; readonly operatorMessage?: OperatorMessageOf | undefined },
 ): ShownRequest {
   const message = delivery.endpointName !== OPERATOR_NAME || body === null ? null : (operatorMessage?.(body) ?? null)
   if (message !== null) return { url, headers: message.headers, body: Buffer.from(message.body).toString() }

@@ -3,9 +3,9 @@ import { FAILURE_CODES } from '../../domain/polling/carrier-answer.ts'
 import type { Readiness } from '../../flow/admin/readiness.ts'
 import { createSingleFlight } from '../../flow/shared-flight.ts'
 import { type AnswerOf, instant, jsonAnswer, named, presentJson, wholeNumber } from '../server/answer-schemas.ts'
-import { answerHealth } from '../server/listener.ts'
 import { OPEN, ownRoute } from '../server/route.ts'
 import { callRoute } from '../server/route-shapes.ts'
+import { answerHealth } from '../server/server.ts'
 
 const unavailableReason = named('UnavailableReason', () => z.enum(FAILURE_CODES))
 
@@ -111,14 +111,9 @@ export const UPSTREAM_ROUTES = [
   }),
 ]
 
-interface MetricsText {
-  readonly contentType: string
-  readonly body: string
-}
-
 export interface HealthRoutePorts {
   readonly readiness: () => Promise<Readiness>
-  readonly metrics: () => Promise<MetricsText>
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly body: string }>
 }
 
 const readinessAs = (status: 'ready' | 'not_ready') =>

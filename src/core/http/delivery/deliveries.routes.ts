@@ -15,8 +15,7 @@ import {
   presentInstant,
   wholeNumber,
 } from '../server/answer-schemas.ts'
-import { count, instant, oneOf, page, query, read, text } from '../server/query.ts'
-import type { WithAuthorize } from '../server/route.ts'
+import { count, instant, oneOf, page, query, read, text, type WithAuthorize } from '../server/route.ts'
 import { callRoute, jsonBody, listRoute } from '../server/route-shapes.ts'
 
 export const failureReason = named('FailureReason', (): z.ZodType<string> => z.enum(FAILURE_REASONS))

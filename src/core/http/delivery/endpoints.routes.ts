@@ -24,7 +24,7 @@ import {
   presentInstant,
   wholeNumber,
 } from '../server/answer-schemas.ts'
-import { count, page, query, text } from '../server/query.ts'
+import { count, page, query, text } from '../server/route.ts'
 import { callRoute, jsonBody, listRoute } from '../server/route-shapes.ts'
 import { answerStart, failureReason } from './deliveries.routes.ts'
 

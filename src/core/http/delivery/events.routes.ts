@@ -7,9 +7,8 @@ import type { Log } from '../../flow/ports.ts'
 import { type AnswerOf, identifier, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { type Authorize, type HoldAccess, leavingOf } from '../server/authorize.ts'
 import { EdgeError } from '../server/errors.ts'
-import { count, durationMs, query, whole } from '../server/query.ts'
 import { headerValues } from '../server/request-headers.ts'
-import { apiRoute } from '../server/route.ts'
+import { apiRoute, count, durationMs, query, whole } from '../server/route.ts'
 
 const members = () => z.record(z.string(), z.unknown()).describe('Members that the carrier sent and the relay does not know.')
 

@@ -2,8 +2,16 @@ import type { Context } from 'koa'
 import type { z } from 'zod'
 import type { UseCases } from '../use-cases.ts'
 import { type AnswerOf, jsonAnswer, pageSchema, presentJson } from './answer-schemas.ts'
-import { NO_QUERY } from './query.ts'
-import { type ApiCall, handleCall, type ParamOf, type PathParameter, type Route, type RouteBody, type WithAuthorize } from './route.ts'
+import {
+  type ApiCall,
+  handleCall,
+  NO_QUERY,
+  type ParamOf,
+  type PathParameter,
+  type Route,
+  type RouteBody,
+  type WithAuthorize,
+} from './route.ts'
 
 type ApiPath = `/relay/${string}`
 type ShapedRoute = Route<UseCases & WithAuthorize>

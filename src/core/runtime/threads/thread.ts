@@ -19,11 +19,6 @@ interface Reply {
   readonly code?: string | null
 }
 
-interface Pending {
-  readonly resolve: (value: unknown) => void
-  readonly reject: (error: unknown) => void
-}
-
 export interface Hosted<V> {
   readonly verbs: V
   /** Resolves with the reason when the thread ends. */
@@ -111,7 +106,7 @@ function namesFrom(end: Worker | MessagePort): Promise<readonly string[]> {
 
 /** Opens the caller's end. `fail` rejects all calls that have no reply yet. */
 function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: readonly string[]) {
-  const pending = new Map<number, Pending>()
+  const pending = new Map<number, { readonly resolve: (value: unknown) => void; readonly reject: (error: unknown) => void }>()
   let calls = 0
   const { port1, port2 } = new MessageChannel()
   const answered = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
@@ -208,4 +203,73 @@ async function endsByItself(): Promise<true> {
   // Operations on files and look-ups of names run on Node's internal threads, so wait for them too.
   while (process.getActiveResourcesInfo().some((name) => /^FSReq|AddrInfo/.test(name))) await pause(LOOK_EVERY_MS)
   return true
+}
+
+/** Collects changes on one thread until another thread asks for a report of them. */
+interface TurnReport<Report> {
+  /** Notes that something has changed. `isAwaited`: another thread waits for this change, so the report must not be delayed. */
+  changed(isAwaited: boolean): void
+  /** Resolves with the changes since the last report, when there are any. Only one caller may wait at a time. */
+  next(): Promise<Report>
+  /** Reports at once, or as soon as a caller waits. Resolves when everything that has changed before the call is reported. */
+  flush(): Promise<void>
+}
+
+/** How long changes that nobody waits for are collected before they are reported. Every report wakes another thread, which costs time. */
+const INTERVAL_MS = 20
+
+/**
+ * A change that another thread waits for is reported at the end of the turn of the event loop, together with all other changes. `gather`
+ * returns all changes since its last call.
+ */
+export function createTurnReport<Report>(gather: () => Report): TurnReport<Report> {
+  let asked: ((report: Report) => void) | null = null
+  let hasChanged = false
+  let isAwaited = false
+  let isDue = false
+  let interval: NodeJS.Timeout | null = null
+  let flushed: (() => void)[] = []
+
+  function flush(): void {
+    isDue = false
+    if (asked === null || !hasChanged) return
+    if (interval !== null) clearTimeout(interval)
+    interval = null
+    const answer = asked
+    asked = null
+    hasChanged = false
+    isAwaited = false
+    answer(gather())
+    for (const resolve of flushed) resolve()
+    flushed = []
+  }
+
+  function flushSoon(): void {
+    if (asked === null || !hasChanged) return
+    if (!isAwaited) interval ??= setTimeout(flush, INTERVAL_MS)
+    else if (!isDue) {
+      isDue = true
+      setImmediate(flush)
+    }
+  }
+
+  return {
+    changed(awaited) {
+      hasChanged = true
+      isAwaited ||= awaited
+      flushSoon()
+    },
+    next: () =>
+      new Promise((resolve) => {
+        asked = resolve
+        flushSoon()
+      }),
+    flush: () =>
+      new Promise((resolve) => {
+        if (!hasChanged) return resolve()
+        flushed.push(resolve)
+        isAwaited = true
+        flush()
+      }),
+  }
 }

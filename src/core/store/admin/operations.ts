@@ -9,37 +9,14 @@ import {
   type OperatorAction,
   SHOWN_AGAIN_MS,
 } from '../../domain/admin/operator-action.ts'
-import type { OperatorEvent, OperatorEventQuery, TimeCursor, ToldEvent } from '../../domain/delivery/operator-event.ts'
+import type { OperatorEvent, OperatorEventQuery, TimeCursor, ToldEvent, Trouble } from '../../domain/delivery/operator-event.ts'
 import { isObject, parseStored } from '../../domain/json-body.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
-import { statement } from '../statement.ts'
+import { COLUMNS, type RowOf, type Tables } from '../schema.ts'
+import { rowOf, statement } from '../statement.ts'
 
-const insert = statement<{
-  atMs: number
-  byKind: string
-  byName: string
-  address: string | null
-  action: string
-  targetKind: string | null
-  target: string | null
-  detail: string
-  form: string | null
-  formDetail: string | null
-}>()((db, p) =>
-  db.insertInto('operator_action').values({
-    at_ms: p.atMs,
-    by_kind: p.byKind,
-    by_name: p.byName,
-    address: p.address,
-    action: p.action,
-    target_kind: p.targetKind,
-    target: p.target,
-    detail: p.detail,
-    form: p.form,
-    form_detail: p.formDetail,
-  }),
-)
+const { id: _id, ...ACTION } = COLUMNS.operator_action
+const insert = statement<RowOf<typeof ACTION>>()((db, p) => db.insertInto('operator_action').values(rowOf(ACTION, p)))
 const ofForm = statement<{ form: string }>()((db, p) => db.selectFrom('operator_action').selectAll().where('form', '=', p.form))
 const forget = statement<{ beforeMs: number }>()((db, p) =>
   db.updateTable('operator_action').set({ form_detail: null }).where('form_detail', 'is not', null).where('at_ms', '<', p.beforeMs),
@@ -55,16 +32,16 @@ const removeUpTo = statement<{ atMs: number; id: number }>()((db, p) =>
 export function addAction(session: Session, { atMs, by, action, target, detail, shown = null }: OperatorAction): void {
   if (by.form !== undefined) session.enqueueWrite(forget, { beforeMs: atMs - SHOWN_AGAIN_MS })
   session.enqueueWrite(insert, {
-    atMs,
-    byKind: by.kind,
-    byName: by.name,
+    at_ms: atMs,
+    by_kind: by.kind,
+    by_name: by.name,
     address: by.address,
     action,
-    targetKind: target?.kind ?? null,
+    target_kind: target?.kind ?? null,
     target: target?.id ?? null,
     detail: JSON.stringify(detail),
     form: by.form?.id ?? null,
-    formDetail: by.form === undefined ? null : JSON.stringify({ fields: by.form.fields, shown }),
+    form_detail: by.form === undefined ? null : JSON.stringify({ fields: by.form.fields, shown }),
   })
 }
 
@@ -267,4 +244,84 @@ export function decodeDetail(text: string): Readonly<Record<string, unknown>> {
   const detail = parseStored(text)
   if (detail === undefined) return { unreadable: true }
   return isObject(detail) ? { ...detail } : {}
+}
+
+const insertTrouble = statement<{ subject: string; nowMs: number }>()((db, p) =>
+  db
+    .insertInto('trouble')
+    .values({ subject: p.subject, since_ms: p.nowMs })
+    .onConflict((conflict) => conflict.column('subject').doNothing()),
+)
+const removeTrouble = statement<{ subject: string }>()((db, p) =>
+  db.deleteFrom('trouble').where('subject', '=', p.subject).returning('since_ms'),
+)
+const troublesAmong = statement<{ from: string; to: string }>()((db, p) =>
+  db.selectFrom('trouble').selectAll().where('subject', '>=', p.from).where('subject', '<', p.to).orderBy('subject'),
+)
+const upsertTrouble = statement<{ subject: string; sinceMs: number; count: number }>()((db, p) =>
+  db
+    .insertInto('trouble')
+    .values({ subject: p.subject, since_ms: p.sinceMs, count: p.count })
+    .onConflict((conflict) => conflict.column('subject').doUpdateSet({ since_ms: p.sinceMs, count: p.count })),
+)
+
+/** Stores that a trouble has begun. False: it was already stored. */
+export async function beginTrouble(session: Session, subject: string, nowMs: number): Promise<boolean> {
+  return (await session.run(insertTrouble, { subject, nowMs })).rows === 1
+}
+
+/** Ends a trouble. Returns when it began, in epoch milliseconds. Null: there is no such trouble. */
+export async function endTrouble(session: Session, subject: string): Promise<number | null> {
+  const [row] = await session.all(removeTrouble, { subject })
+  return row?.since_ms ?? null
+}
+
+/** Returns when a trouble began that lasts, in epoch milliseconds; null: there is none. */
+export async function troubleSinceMs(session: Session, subject: string): Promise<number | null> {
+  return (await listTroubles(session, subject)).find((one) => one.subject === subject)?.sinceMs ?? null
+}
+
+/** A character that sorts after every character of a subject. */
+const AFTER_ALL = '\uffff'
+
+/** Lists the troubles whose subjects begin with a prefix. */
+export async function listTroubles(session: Session, prefix: string): Promise<readonly Trouble[]> {
+  const rows = await session.all(troublesAmong, { from: prefix, to: `${prefix}${AFTER_ALL}` })
+  return rows.map(({ subject, since_ms: sinceMs, count }) => ({ subject, sinceMs, count }))
+}
+
+export async function saveTrouble(session: Session, trouble: Trouble): Promise<void> {
+  await session.run(upsertTrouble, trouble)
+}
+
+const insertCount = statement<{ nowMs: number; reason: string; count: number }>()((db, p) =>
+  db.insertInto('quarantine_count').values({ at_ms: p.nowMs, reason: p.reason, count: p.count }),
+)
+const counts = statement<{ limit: number }>()((db, p) => db.selectFrom('quarantine_count').select('id').orderBy('id').limit(p.limit))
+const removeCounts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('quarantine_count').where('id', 'in', oneOf(p.ids)).returningAll(),
+)
+
+/** Stores how many pushes were quarantined. `takeQuarantineCounts` returns this, to notify operators. */
+export function countQuarantine(session: Session, reason: string, count: number, nowMs: number): void {
+  session.enqueueWrite(insertCount, { nowMs, reason, count })
+}
+
+/** Removes and returns up to `limit` records of `countQuarantine`, oldest first. */
+export async function takeQuarantineCounts(
+  session: Session,
+  limit: number,
+): Promise<readonly { readonly atMs: number; readonly reason: string; readonly count: number }[]> {
+  const oldest = await session.all(counts, { limit })
+  const rows = oldest.length === 0 ? [] : await session.all(removeCounts, { ids: oldest.map(({ id }) => id) })
+  return rows.map(({ at_ms: atMs, reason, count }) => ({ atMs, reason, count }))
+}
+
+const removeOldTroubles = statement<{ beforeMs: number; from: string; to: string }>()((db, p) =>
+  db.deleteFrom('trouble').where('subject', '>=', p.from).where('subject', '<', p.to).where('since_ms', '<', p.beforeMs),
+)
+
+/** Deletes troubles whose subjects begin with a prefix and that began before a time. For troubles that nothing ends with `endTrouble`. */
+export async function pruneTroubles(session: Session, prefix: string, beforeMs: number): Promise<void> {
+  await session.run(removeOldTroubles, { beforeMs, from: prefix, to: `${prefix}${AFTER_ALL}` })
 }

@@ -114,31 +114,10 @@ export function removeEndpoint(session: Session, endpointId: string, nowMs: numb
   forgetFailures(session, Number(endpointId))
 }
 
-const add = statement<{
-  endpointId: number
-  digest: string
-  status: number | null
-  reason: string | null
-  answer: Uint8Array | null
-  count: number
-  firstAtMs: number
-  lastAtMs: number
-  deliveryId: number
-  staleBeforeMs: number
-}>()((db, p, { greatest, least }) =>
+const add = statement<Tables['failure'] & { readonly staleBeforeMs: number }>()((db, p, { greatest, least }) =>
   db
     .insertInto('failure')
-    .values({
-      endpoint_id: p.endpointId,
-      digest: p.digest,
-      status: p.status,
-      reason: p.reason,
-      answer: p.answer,
-      count: p.count,
-      first_at_ms: p.firstAtMs,
-      last_at_ms: p.lastAtMs,
-      delivery_id: p.deliveryId,
-    })
+    .values(rowOf<Tables['failure']>(COLUMNS.failure, p))
     .onConflict((conflict) =>
       conflict.columns(['endpoint_id', 'digest']).doUpdateSet((row) => {
         const isStale = row('failure.last_at_ms', '<', p.staleBeforeMs)
@@ -176,9 +155,10 @@ const forgetAll = statement<{ endpointId: number }>()((db, p) => db.deleteFrom('
 
 /** Adds failures to the groups of equal failures of their endpoints. */
 export function noteFailures(session: Session, failures: readonly FailureNote[], nowMs: number): void {
-  for (const { endpointId, answerStart, ...failure } of failures) {
+  for (const { endpointId, answerStart, firstAtMs, lastAtMs, deliveryId, ...failure } of failures) {
     const answer = answerStart.byteLength === 0 ? null : answerStart
-    session.enqueueWrite(add, { ...failure, endpointId: Number(endpointId), answer, staleBeforeMs: nowMs - FAILURES_COUNT_FOR_MS })
+    const at = { endpoint_id: Number(endpointId), first_at_ms: firstAtMs, last_at_ms: lastAtMs, delivery_id: deliveryId }
+    session.enqueueWrite(add, { ...failure, ...at, answer, staleBeforeMs: nowMs - FAILURES_COUNT_FOR_MS })
   }
   for (const endpointId of new Set(failures.map((failure) => Number(failure.endpointId))))
     session.enqueueWrite(forgetOldest, { endpointId })

@@ -1,27 +1,11 @@
 import type { ClaimRef, Settled } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { statement } from '../statement.ts'
+import { COLUMNS, type RowOf } from '../schema.ts'
+import { rowOf, statement } from '../statement.ts'
 
-const insertAttempt = statement<{
-  deliveryId: number
-  atMs: number
-  durationMs: number
-  status: number | null
-  reason: string | null
-  answer: Uint8Array | null
-  address: string | null
-}>()((db, p) =>
-  db.insertInto('attempt').values({
-    delivery_id: p.deliveryId,
-    at_ms: p.atMs,
-    duration_ms: p.durationMs,
-    status: p.status,
-    reason: p.reason,
-    answer: p.answer,
-    address: p.address,
-  }),
-)
+const { id: _id, ...ATTEMPT } = COLUMNS.attempt
+const insertAttempt = statement<RowOf<typeof ATTEMPT>>()((db, p) => db.insertInto('attempt').values(rowOf(ATTEMPT, p)))
 /** Limited, because a delivery can be retried for years. */
 const ATTEMPTS_KEPT = 50
 /** Deletes a delivery's oldest attempts. If the delivery was erased during an attempt, all of them are deleted. */
@@ -200,9 +184,9 @@ export function saveAttempted(session: Session, one: Settled, nowMs: number): vo
 
 function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): void {
   session.enqueueWrite(insertAttempt, {
-    deliveryId,
-    atMs,
-    durationMs: Math.round(result.durationMs),
+    delivery_id: deliveryId,
+    at_ms: atMs,
+    duration_ms: Math.round(result.durationMs),
     status: result.kind === 'failed' ? null : result.status,
     reason: result.kind === 'failed' ? result.reason : null,
     answer: result.answerStart.byteLength === 0 ? null : result.answerStart,

@@ -2,41 +2,22 @@ import { sql } from 'kysely'
 import { answerId, type KeptAnswer, keepAnswers } from '../../domain/history/pull-response.ts'
 import { decodeAnswer, encodeAnswerHead } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { statement } from '../statement.ts'
+import { COLUMNS, type RowOf } from '../schema.ts'
+import { rowOf, statement } from '../statement.ts'
 
-const COLUMNS = ['language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head'] as const
+const FACTS = ['language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head'] as const
 
-const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('answer').select(COLUMNS).where('parcel_id', '=', p.parcelId))
+const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('answer').select(FACTS).where('parcel_id', '=', p.parcelId))
 
 const clearOrder = statement<{ parcelId: number }>()((db, p) =>
   db.updateTable('answer').set({ decides_order: 0 }).where('parcel_id', '=', p.parcelId).where('decides_order', '=', 1),
 )
 
-const upsert = statement<{
-  parcel_id: number
-  language: string
-  digest: Uint8Array
-  asked_at_ms: number
-  entry_count: number
-  is_flawed: number
-  decides_order: number
-  head: string
-  body: Uint8Array | null
-}>()((db, p, { greatest }) =>
+const { listed: _listed, ...ANSWER } = COLUMNS.answer
+const upsert = statement<RowOf<typeof ANSWER>>()((db, p, { greatest }) =>
   db
     .insertInto('answer')
-    .values({
-      parcel_id: p.parcel_id,
-      language: p.language,
-      digest: p.digest,
-      asked_at_ms: p.asked_at_ms,
-      entry_count: p.entry_count,
-      is_flawed: p.is_flawed,
-      decides_order: p.decides_order,
-      head: p.head,
-      body: p.body,
-      listed: null,
-    })
+    .values({ ...rowOf(ANSWER, p), listed: null })
     .onConflict((conflict) =>
       conflict.columns(['parcel_id', 'language', 'digest']).doUpdateSet((row) => ({
         asked_at_ms: greatest(row.ref('answer.asked_at_ms'), row.ref('excluded.asked_at_ms')),
@@ -53,7 +34,7 @@ const deleteOne = statement<{ parcelId: number; language: string; digest: Uint8A
 const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .selectFrom('answer')
-    .select(['parcel_id', ...COLUMNS])
+    .select(['parcel_id', ...FACTS])
     .where('parcel_id', 'in', oneOf(p.ids))
     .orderBy('parcel_id'),
 )
@@ -131,14 +112,14 @@ export async function moveAnswers(session: Session, answers: AnswersByParcel, in
     const { askedAtMs } = answer
     const decidesOrder = answer === order
     if (!decidesOrder && rows.get(answerId(answer))?.answer === answer) continue
-    session.enqueueWrite(amend, { ...rowOf(into, answer), askedAtMs, decidesOrder: decidesOrder ? 1 : 0 })
+    session.enqueueWrite(amend, { ...keyOf(into, answer), askedAtMs, decidesOrder: decidesOrder ? 1 : 0 })
   }
 }
 
 export function dropAnswers(session: Session, parcelId: number, answers: readonly KeptAnswer[]): void {
-  for (const answer of answers) session.enqueueWrite(deleteOne, rowOf(parcelId, answer))
+  for (const answer of answers) session.enqueueWrite(deleteOne, keyOf(parcelId, answer))
 }
 
-function rowOf(parcelId: number, { language, digest }: KeptAnswer) {
+function keyOf(parcelId: number, { language, digest }: KeptAnswer) {
   return { parcelId, language, digest: Buffer.from(digest, 'hex') }
 }

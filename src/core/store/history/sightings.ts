@@ -11,8 +11,8 @@ import {
   encodeTellings,
 } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
-import { statement } from '../statement.ts'
+import { COLUMNS, type Tables } from '../schema.ts'
+import { rowOf, statement } from '../statement.ts'
 import type { Contents, StoredContent } from './contents.ts'
 
 const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId))
@@ -24,20 +24,7 @@ const ofSecond = statement<{ parcelId: number; fromMs: number; toMs: number }>()
 const upsert = statement<ReturnType<typeof sightingRow<number>>>()((db, p) =>
   db
     .insertInto('sighting')
-    .values({
-      parcel_id: p.parcel_id,
-      at_ms: p.at_ms,
-      time_form: p.time_form,
-      content_id: p.content_id,
-      listing: p.listing,
-      ordinal: p.ordinal,
-      asked_at_ms: p.asked_at_ms,
-      sequence: p.sequence,
-      learnt_at_ms: p.learnt_at_ms,
-      audience: p.audience,
-      tellings: p.tellings,
-      extra: p.extra,
-    })
+    .values(rowOf(COLUMNS.sighting, p))
     .onConflict((conflict) =>
       conflict.columns(['parcel_id', 'at_ms', 'time_form', 'content_id', 'listing', 'ordinal']).doUpdateSet({
         asked_at_ms: p.asked_at_ms,

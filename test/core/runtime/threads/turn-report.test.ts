@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createTurnReport } from '../../../../src/core/runtime/threads/turn-report.ts'
+import { createTurnReport } from '../../../../src/core/runtime/threads/thread.ts'
 
 function openReport() {
   let happened: string[] = []

@@ -15,18 +15,13 @@ import type { WriteTx } from '../../../store/write-store.ts'
 
 export type ClaimOptions = Pick<DeliveryRules, 'perEndpoint' | 'claimsPerAttempt'>
 
-export interface DeliveryClaims {
-  readonly states: readonly EndpointState[]
-  readonly request: DispatchRound
-}
-
 /**
  * Claims due deliveries for every enabled endpoint that has room, and reports when the next ones are due. While a delivery is claimed, no other
  * delivery of its parcel is claimed for the same endpoint (DOMAIN 7.3).
  */
 export async function claimDeliveries(
   tx: WriteTx,
-  { states, request }: DeliveryClaims,
+  { states, request }: { readonly states: readonly EndpointState[]; readonly request: DispatchRound },
   options: ClaimOptions,
 ): Promise<Pick<DispatchRoundReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
   const enabled = states.filter(({ disabled, endpoint }) => disabled === null && request.held?.includes(endpoint.id) !== false)
