@@ -117,7 +117,11 @@ export const WINGS: readonly Offer[] = [
   {
     commands: { export: async () => (await import('./insight/export/export.command.ts')).exportCommand() },
   },
-  { routes: async () => (await import('./insight/report/report.routes.ts')).REPORT_ROUTES },
+  {
+    commands: { report: async () => (await import('./insight/report/report.command.ts')).reportCommand() },
+    routes: async () => (await import('./insight/report/report.routes.ts')).REPORT_ROUTES,
+    pages: async () => (await import('./insight/report/report.page.ts')).reportPages,
+  },
   { routes: async () => (await import('./server/replicas/replicas.routes.ts')).REPLICAS_ROUTES },
   {
     commands: {

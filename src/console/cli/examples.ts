@@ -47,6 +47,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   restore: ['restore backups/before-upgrade.db'],
   prune: ['prune --dry-run'],
   backup: ['backup before-upgrade'],
+  report: ['report --month 2026-10 --output october.html', 'report --format csv'],
   export: ['export --to warehouse --format ndjson', 'export --apply-erasures warehouse'],
   config: ['config print'],
   'config print': ['config print --config config/relay.yaml'],

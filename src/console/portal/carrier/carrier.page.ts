@@ -66,7 +66,7 @@ ${settingsList([
     : []),
 ])}
 ${latenessTable(traffic)}
-<p>${link(to`/inbox/refusals`, 'Pushes with refused signatures, and why')}</p>
+<p>${link(to`/inbox/refusals`, 'Pushes with refused signatures, and why')} · ${link(to`/report`, 'The report, month by month')}</p>
 <h2 id="due">Due</h2>
 <p>${counted(counts.watched, 'parcel is checked', 'parcels are checked')}, ${counted(counts.overdue, 'is', 'are')} due now. ${link(to`/parcels`, 'All parcels, next check first')}</p>
 <h2 id="replicas">Replicas</h2>

@@ -1,0 +1,123 @@
+import { counted, countText, spanText } from '../../core/domain/amounts.ts'
+import type { ReportAnswer } from './report.routes.ts'
+import { COUNTS, type CountName, LATENESS_BOUNDS } from './report.rules.ts'
+import type { Series } from './report-charts.ts'
+
+const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December']
+
+/** Names a month such as 2026-10 as people do. */
+export function monthTitle(month: string): string {
+  const [year = '', at = ''] = month.split('-')
+  return `${MONTHS[Number(at) - 1] ?? month} ${year}`
+}
+
+/** What each count is called, and what it says. */
+export const COUNT_WORDS: Readonly<Record<CountName, readonly [name: string, meaning: string]>> = {
+  pushed: ['Pushed', 'entries that a push brought'],
+  late: ['Late', 'of these: after poll.missedPushGrace, or after they had counted as lost'],
+  lost: ['Lost', 'entries of known parcels that only polls found'],
+  repeated: ['Repeated', 'pushes that said again what a push had said'],
+  reworded: ['Reworded', 'pushes that said something else of an entry that a push had brought'],
+  outOfOrder: ['Out of order', 'pushes of an entry older than one that was known'],
+  quarantined: ['Quarantined', 'signed pushes that are no valid event'],
+  disagreed: ['Disagreed', 'histories of which a push and a poll said different things'],
+  answered: ['Answered', 'questions that were answered'],
+  slow: ['Slow', 'of these: after more than 5 s'],
+  failed: ['Failed', 'questions without a usable answer'],
+  limited: ['Refused with 429', 'questions that the carrier put off'],
+  badSignature: ['Bad signatures', 'requests with a bad signature; anybody can send these'],
+  notTaken: ['Not taken', 'pushes that this relay answered with 503'],
+}
+
+/** Says in a sentence how final the figures are. */
+export function stateSentence({ state, closesOn }: Pick<ReportAnswer, 'state' | 'closesOn'>): string {
+  if (state === 'running') return `The month is not over. It closes on ${closesOn}.`
+  return state === 'open'
+    ? `The month is over. Its figures may still change: it closes on ${closesOn}.`
+    : `The month closed on ${closesOn}. What changed later is listed under Corrections.`
+}
+
+export function latenessText(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : spanText(ms)
+}
+
+/** A share such as `1.2 %`; `—` of nothing. */
+export function shareText(part: number, all: number): string {
+  return all <= 0 ? '—' : `${((100 * Math.max(0, part)) / all).toFixed(part > 0 && part / all < 0.01 ? 2 : 1)} %`
+}
+
+/** The entries of known parcels, pushed or lost. */
+export function entriesOf({ pushed, lost }: ReportAnswer['counts']): number {
+  return pushed + lost
+}
+
+/** Sums up how long outages lasted, within the month as far as it is known. */
+export function outageText(outages: ReportAnswer['outages'], nowMs: number): string {
+  const total = outages.reduce((sum, { from, until }) => sum + ((until === null ? nowMs : Date.parse(until)) - Date.parse(from)), 0)
+  return outages.length === 0 ? 'none' : `${counted(outages.length, 'outage', 'outages')}, ${spanText(total)} in all`
+}
+
+const [BLUE, AMBER, RED, GREY] = ['#3b7dd8', '#e0a100', '#cc3d3d', '#9aa3ad']
+
+export function pushSeries({ days }: Pick<ReportAnswer, 'days'>): readonly Series[] {
+  return [
+    { name: 'on time', colour: BLUE, values: days.map(({ counts }) => Math.max(0, counts.pushed - counts.late)) },
+    { name: 'late', colour: AMBER, values: days.map(({ counts }) => counts.late) },
+    { name: 'lost', colour: RED, values: days.map(({ counts }) => counts.lost) },
+  ]
+}
+
+export function pollSeries({ days }: Pick<ReportAnswer, 'days'>): readonly Series[] {
+  return [
+    { name: 'answered', colour: BLUE, values: days.map(({ counts }) => Math.max(0, counts.answered - counts.slow)) },
+    { name: 'slow', colour: AMBER, values: days.map(({ counts }) => counts.slow) },
+    { name: 'failed', colour: RED, values: days.map(({ counts }) => counts.failed) },
+    { name: '429', colour: GREY, values: days.map(({ counts }) => counts.limited) },
+  ]
+}
+
+export function latenessSeries({ latenessBars }: Pick<ReportAnswer, 'latenessBars'>): readonly Series[] {
+  return [{ name: 'pushes', colour: BLUE, values: latenessBars.map(({ count }) => count) }]
+}
+
+export const LATENESS_NAMES: readonly string[] = [...LATENESS_BOUNDS.map(([, name]) => `≤ ${name}`), 'later']
+
+export function dayNames({ days }: Pick<ReportAnswer, 'days'>): readonly string[] {
+  return days.map(({ day }) => String(Number(day.slice(8))))
+}
+
+/** Says which evidence is not shown, and why; '': all is. */
+export function evidenceNote({ more, removed, unkept }: Pick<ReportAnswer['evidence'][number], 'more' | 'removed' | 'unkept'>): string {
+  return [
+    more > 0 ? `${countText(more)} more` : '',
+    removed > 0 ? `${countText(removed)} removed by retention or an erasure` : '',
+    unkept > 0 ? `${countText(unkept)} not kept (the first 20 of a day are)` : '',
+  ]
+    .filter((text) => text !== '')
+    .join('; ')
+}
+
+/** Says in a few words what a correction has changed. */
+export function changesText(changes: ReportAnswer['corrections'][number]['changes']): string {
+  return COUNTS.flatMap((name) => {
+    const by = changes[name] ?? 0
+    return by === 0 ? [] : [`${COUNT_WORDS[name][0].toLowerCase()} ${by > 0 ? '+' : '−'}${countText(Math.abs(by))}`]
+  }).join(', ')
+}
+
+/** Writes a report as CSV: for each count a line of the month, with what proves it, and a line of each day on which there was something. */
+export function reportCsv(report: ReportAnswer): string {
+  const lines = [['count', 'day', 'value', 'evidence', 'note']]
+  for (const name of COUNTS) {
+    const proof = report.evidence.find((one) => one.name === name)
+    lines.push([name, '', String(report.counts[name]), proof?.ids.join(' ') ?? '', proof === undefined ? '' : evidenceNote(proof)])
+    for (const { day, counts } of report.days) if (counts[name] !== 0) lines.push([name, day, String(counts[name]), '', ''])
+  }
+  for (const [name, value] of Object.entries(report.lateness ?? {})) lines.push([name, '', String(value), '', ''])
+  for (const { from, until } of report.outages) lines.push(['outage', from, until ?? '', '', until === null ? 'lasts' : ''])
+  for (const { foundOn, changes } of report.corrections) lines.push(['correction', foundOn, '', '', changesText(changes)])
+  return lines
+    .map((cells) => `${cells.map((cell) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)).join(',')}\n`)
+    .join('')
+}

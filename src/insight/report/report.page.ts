@@ -1,0 +1,126 @@
+import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
+import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
+import { timeInTable } from '../../console/portal/times.ts'
+import { countText } from '../../core/domain/amounts.ts'
+import type { UseCases } from '../../core/http/use-cases.ts'
+import { presentReport, type ReportAnswer } from './report.routes.ts'
+import { COUNTS } from './report.rules.ts'
+import { legend, stackedColumns } from './report-charts.ts'
+import { renderSheet } from './report-sheet.ts'
+import {
+  COUNT_WORDS,
+  changesText,
+  dayNames,
+  entriesOf,
+  evidenceNote,
+  LATENESS_NAMES,
+  latenessSeries,
+  latenessText,
+  monthTitle,
+  outageText,
+  pollSeries,
+  pushSeries,
+  reportCsv,
+  shareText,
+  stateSentence,
+} from './report-words.rules.ts'
+
+/** Makes the page with the carrier's report of a month, and the files of it. */
+export function reportPages({ reports }: Pick<UseCases, 'reports'>): readonly PageRoute[] {
+  const read = async (month: string) => presentReport(await reports.read(month === '' ? null : month))
+  return [
+    {
+      method: 'get',
+      path: '/report',
+      scope: 'admin',
+      answer: async (visit) => ({ page: reportPage(visit, await read(visit.query('month'))) }),
+    },
+    {
+      method: 'get',
+      path: '/report/:month/html',
+      scope: 'admin',
+      answer: async (visit) => {
+        const report = await read(visit.param('month'))
+        const { nowMs, publicOrigin, to } = visit
+        const portal = publicOrigin === null ? null : `${publicOrigin}${to`/`.path.replace(/\/$/, '')}`
+        return { file: Buffer.from(renderSheet(report, { portal, nowMs })), name: `carrier-report-${report.month}.html` }
+      },
+    },
+    {
+      method: 'get',
+      path: '/report/:month/csv',
+      scope: 'admin',
+      answer: async (visit) => {
+        const report = await read(visit.param('month'))
+        return { file: Buffer.from(reportCsv(report)), name: `carrier-report-${report.month}.csv` }
+      },
+    },
+  ]
+}
+
+function reportPage(visit: Visit, report: ReportAnswer): string {
+  const { to, nowMs, person } = visit
+  const { month, counts, lateness, outages, corrections } = report
+  const all = entriesOf(counts)
+  const [pushes, polls] = [pushSeries(report), pollSeries(report)]
+  const lead = html`${countText(counts.lost)} of ${countText(all)} entries lost (${shareText(counts.lost, all)}), ${countText(counts.late)} late. ${lateness === null ? '' : `Half of the pushes came within ${latenessText(lateness.p50Ms)}, 95 % within ${latenessText(lateness.p95Ms)}, 99 % within ${latenessText(lateness.p99Ms)}. `}Outages: ${outageText(outages, nowMs)}.`
+  const main = html`${crumbs([to`/carrier`, 'Carrier'])}
+${headline({ title: `Report, ${monthTitle(month)}`, lead, asOf: asOfLine(nowMs, withQuery(to`/report`, { month })) })}
+<form class="filters" action="${to`/report`.path}" aria-label="Month"><div><label for="month">Month</label><input id="month" name="month" type="month" value="${month}" min="${report.countedFrom.slice(0, 7)}" required></div><div><button class="btn" type="submit">Show</button></div></form>
+<p>${stateSentence(report)} Days are those of ${report.zone}, counted since ${report.countedFrom}. ${link(to`/report/${month}/html`, 'Download to print (HTML)')} · ${link(to`/report/${month}/csv`, 'Download as CSV')}</p>
+<h2>Entries by day</h2>
+${stackedColumns({ series: pushes, names: dayNames(report), summary: `Entries by day: ${countText(counts.pushed)} pushed, ${countText(counts.lost)} lost` })}
+${legend(pushes)}
+<h2>From event to push</h2>
+${stackedColumns({ series: latenessSeries(report), names: LATENESS_NAMES, summary: 'Pushes by the time from the event to the push' })}
+<h2>Questions by day</h2>
+${stackedColumns({ series: polls, names: dayNames(report), summary: `Questions by day: ${countText(counts.answered)} answered, ${countText(counts.failed)} failed` })}
+${legend(polls)}
+<h2>Counts and evidence</h2>
+${countTable(visit, report)}
+<h2>Outages</h2>
+${
+  outages.length === 0
+    ? html`<p>None.</p>`
+    : table({
+        label: 'Outages',
+        columns: [
+          { title: 'From', isTime: true },
+          { title: 'Until', isTime: true },
+        ],
+        rows: outages.map(({ from, until }) => [
+          timeInTable(Date.parse(from), nowMs),
+          until === null ? 'it lasts' : timeInTable(Date.parse(until), nowMs),
+        ]),
+      })
+}
+<h2>Corrections</h2>
+${
+  corrections.length === 0
+    ? html`<p>None.</p>`
+    : table({
+        label: 'Corrections',
+        columns: [{ title: 'Found on' }, { title: 'Changes' }],
+        rows: corrections.map(({ foundOn, changes }) => [foundOn, changesText(changes)]),
+      })
+}`
+  return renderPage(visit, { title: `Report, ${monthTitle(month)}`, section: 'carrier', person, main })
+}
+
+function countTable({ to }: Visit, { counts, evidence }: ReportAnswer): Markup {
+  const linked = (of: 'inbox' | 'parcels', id: string): Part =>
+    html`${of === 'inbox' ? link(to`/inbox/${id}`, id) : link(to`/parcels/${id}`, id)} `
+  return table({
+    label: 'Counts and evidence',
+    kind: 'cards tight',
+    columns: [{ title: 'What' }, { title: 'Count', isNumber: true }, { title: 'Meaning' }, { title: 'Evidence' }],
+    rows: COUNTS.map((name) => {
+      const [title, meaning] = COUNT_WORDS[name]
+      const proof = evidence.find((one) => one.name === name)
+      const shown =
+        proof === undefined ? null : html`${proof.ids.map((id) => linked(proof.of, id))}<span class="dim">${evidenceNote(proof)}</span>`
+      return [title, countText(counts[name]), meaning, shown]
+    }),
+  })
+}
