@@ -1,7 +1,7 @@
 import { describeProblem, type RelayAnswer } from '../../console/cli/asking/ask-relay.ts'
 import type { FeedAnswer } from '../../core/http/delivery/events.routes.ts'
 import type { ExportFolder, ExportWriter } from './export-folder.ts'
-import { ENCODINGS, type FeedEvent, type Format, flatRows } from './flat-rows.rules.ts'
+import { COLUMNS, ENCODINGS, type FeedEvent, type Format, flatRows } from './flat-rows.rules.ts'
 import { type Manifest, newManifest } from './manifest.rules.ts'
 import { dropRewound } from './remove-rows.ts'
 
@@ -91,7 +91,8 @@ function createFiles(folder: ExportFolder, before: Manifest, rowsMax: number) {
     const file = writer?.finish() ?? null
     writer = null
     if (file === null) return
-    manifest = { ...manifest, cursor, files: [...manifest.files, file] }
+    // A folder that an older version has begun gets the columns that have come since.
+    manifest = { ...manifest, cursor, columns: COLUMNS, files: [...manifest.files, file] }
     folder.save(manifest)
   }
 

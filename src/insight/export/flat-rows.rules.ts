@@ -19,6 +19,8 @@ interface FeedParcel {
   readonly distributionType: string
   readonly history: readonly number[]
   readonly extra: object
+  readonly reference?: string | undefined
+  readonly labels?: object | undefined
 }
 
 /** An event of the feed of any kind. */
@@ -64,6 +66,8 @@ export const COLUMNS: readonly { readonly name: string; readonly type: ColumnTyp
   { name: 'joined_identifiers', type: 'json' },
   { name: 'parcel_extra', type: 'json' },
   { name: 'entry_extra', type: 'json' },
+  { name: 'reference', type: 'string' },
+  { name: 'labels', type: 'json' },
 ]
 
 type Value = string | number | boolean | null
@@ -75,21 +79,23 @@ export type FlatRow = readonly Value[]
 export function flatRows(event: FeedEvent): readonly FlatRow[] {
   const { sequence, kind, parcel, entry = null, united, joined, entries = [] } = event
   const begin = [sequence, 0, kind, parcel.id] as const
-  if (!('identifiers' in parcel)) return [[...begin, null, ...NO_PARCEL, ...NO_ENTRY, null, null, null, null]]
-  const { identifiers, trackingIds, distributionType, history, extra } = parcel
+  if (!('identifiers' in parcel)) return [[...begin, null, ...NO_PARCEL, ...NO_ENTRY, null, null, null, null, ...NO_ORDER]]
+  const { identifiers, trackingIds, distributionType, history, extra, reference = null, labels } = parcel
   const ofParcel = [JSON.stringify(identifiers), JSON.stringify(trackingIds), distributionType, idList(history)]
   const ofJoin = [united === undefined ? null : idList(united), joined === undefined ? null : JSON.stringify(joined.identifiers)]
   const extras = [JSON.stringify(extra), entry === null ? null : JSON.stringify(entry.extra)]
+  const ofOrder = [reference, labels === undefined ? null : JSON.stringify(labels)]
   return [
-    [...begin, joined?.id ?? null, ...ofParcel, ...entryValues(entry), ...ofJoin, ...extras],
+    [...begin, joined?.id ?? null, ...ofParcel, ...entryValues(entry), ...ofJoin, ...extras, ...ofOrder],
     ...entries.map((one, at): FlatRow => {
       const nth = [sequence, at + 1, 'join_entry', parcel.id] as const
-      return [...nth, null, ...NO_PARCEL, ...entryValues(one), null, null, null, JSON.stringify(one.extra)]
+      return [...nth, null, ...NO_PARCEL, ...entryValues(one), null, null, null, JSON.stringify(one.extra), ...NO_ORDER]
     }),
   ]
 }
 
 const NO_PARCEL = [null, null, null, null] as const
+const NO_ORDER = [null, null] as const
 const NO_ENTRY = [null, null, null, null, null, null, null] as const
 
 function entryValues(entry: FeedEntry | null): FlatRow {

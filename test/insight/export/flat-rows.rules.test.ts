@@ -50,7 +50,19 @@ test('an event is a flat row: ids are texts, lists and objects are JSON, what is
     joined_identifiers: null,
     parcel_extra: '{"a":1}',
     entry_extra: '{}',
+    reference: null,
+    labels: null,
   })
+})
+
+test('the order of a parcel stands in the row of its event, not in those of the entries of a join', () => {
+  const ordered = { ...parcel, reference: 'ORDER-1', labels: { shop: 'north' } }
+  const joined = { id: '9', identifiers: ['B001'] }
+  const rows = flatRows({ sequence: 46, kind: 'join', parcel: ordered, entry: null, joined, entries: [entry] }).map(named)
+  expect(rows.map(({ reference, labels }) => [reference, labels])).toEqual([
+    ['ORDER-1', '{"shop":"north"}'],
+    [null, null],
+  ])
 })
 
 test('a join is a row of its own, with a row for each entry that the parcel has then', () => {

@@ -1,14 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { AppError } from '../../../src/core/domain/errors.ts'
+import { readReference } from '../../../src/core/domain/history/order-context.ts'
 import { parseKeepingNumbers } from '../../../src/core/domain/json-body.ts'
 import { createFeedTail } from '../../../src/core/flow/delivery/feed-tail.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { exportFeed, type ReadFeed } from '../../../src/insight/export/export-feed.ts'
 import { openExportFolder } from '../../../src/insight/export/export-folder.ts'
-import { type FeedEvent, FORMATS, flatRows, parsePage } from '../../../src/insight/export/flat-rows.rules.ts'
+import { COLUMNS, type FeedEvent, FORMATS, flatRows, parsePage } from '../../../src/insight/export/flat-rows.rules.ts'
 import { applyErasures } from '../../../src/insight/export/remove-rows.ts'
 import { KEPT_FOREVER } from '../../../src/upkeep/retention/retention.rules.ts'
 import { faultsIn, manifestIn, rowsIn } from '../../support/insight/exported.ts'
+import { NAUGHTY_STRINGS } from '../../support/portal/naughty-strings.ts'
 import { DAY_MS } from '../../support/runner/constants.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { engines } from '../../support/store/engines.ts'
@@ -42,6 +44,9 @@ async function eventsIn(read: ReadFeed): Promise<readonly FeedEvent[]> {
   }
 }
 
+const NAUGHTY = NAUGHTY_STRINGS.filter((text) => readReference(text) === text)
+const LABELS = Object.fromEntries(Array.from({ length: 16 }, (_, nth) => [`l-${nth}`, NAUGHTY[nth * 20] ?? '']))
+
 /** Fills a store with joins, a retirement, odd texts and numbers, and a parcel GONE0001. */
 async function fill(engine: Engine): Promise<Store> {
   const store = await openErasures(engine)
@@ -60,6 +65,7 @@ async function fill(engine: Engine): Promise<Store> {
   const extra = { weight: parseKeepingNumbers('1.50'), big: parseKeepingNumbers('12345678901234567890') }
   const statuses = [{ status: 'Created', eventTimestamp: at(4), ...extra }]
   await poll({ asked: 'NEW00003', trackingIds: ['NEW00003'], statuses, extra })
+  await writes.saveOrder({ identifier: 'NEW00002', context: { reference: NAUGHTY[0] ?? '', labels: LABELS, note: 'QQNOTE' }, nowMs: now() })
   await push({ trackingIds: ['GONE0001'], eventTime: at(5) })
   return store
 }
@@ -81,6 +87,9 @@ describe.each(places)('an export in $name', ({ engine, format }) => {
       expect(await rowsIn(directory)).toEqual(rows)
       expect(rows.filter((row) => JSON.stringify(row).includes('\\"weight\\":1.50,\\"big\\":12345678901234567890'))).toHaveLength(1)
       expect(rows.filter(namesGone)).toHaveLength(1)
+      const read = rows.filter((row) => row[COLUMNS.findIndex(({ name }) => name === 'reference')] === NAUGHTY[0])
+      expect(read.map((row) => JSON.parse(String(row.at(-1))))).toEqual(expect.arrayContaining([LABELS]))
+      expect(JSON.stringify(rows)).not.toContain('QQNOTE')
 
       await store.forget('GONE0001')
       await exportFeed(folder, feedIn(store), { ...OPTIONS, format })

@@ -51,14 +51,19 @@ const entry = fc.record({
 const ids = fc.array(fc.stringMatching(/^[A-Z0-9]{4,12}$/), { minLength: 1, maxLength: 3 })
 const parcelId = fc.integer({ min: 1, max: 6 }).map(String)
 
-const parcel = fc.record({
-  id: parcelId,
-  identifiers: ids,
-  trackingIds: ids,
-  distributionType: text,
-  extra: fc.dictionary(text, text, { maxKeys: 1 }),
-  history: fc.array(fc.integer({ min: 1, max: 1e12 }), { maxLength: 3 }),
-})
+const parcel = fc.record(
+  {
+    id: parcelId,
+    identifiers: ids,
+    trackingIds: ids,
+    distributionType: text,
+    extra: fc.dictionary(text, text, { maxKeys: 1 }),
+    history: fc.array(fc.integer({ min: 1, max: 1e12 }), { maxLength: 3 }),
+    reference: text,
+    labels: fc.dictionary(fc.stringMatching(/^[a-z0-9-]{1,32}$/), text, { maxKeys: 3 }),
+  },
+  { requiredKeys: ['id', 'identifiers', 'trackingIds', 'distributionType', 'extra', 'history'] },
+)
 
 const event = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constantFrom('entry', 'update', 'split'), parcel, entry: fc.option(entry) }) },

@@ -199,7 +199,7 @@ export function instantsTie(entries: readonly Entry[]): boolean {
  */
 export function orderHistory(entries: readonly Entry[], orderAnswer: readonly string[]): readonly Entry[] {
   const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
-  if (!instantsTie(byInstant)) return byInstant
+  if (!byInstant.some(({ atMs }, at) => atMs === byInstant[at - 1]?.atMs)) return byInstant
   const indexes = new Map(orderAnswer.map((id, index) => [id, index]))
   const ranked = byInstant.map((entry, at) => {
     const isTied = entry.atMs === byInstant[at - 1]?.atMs || entry.atMs === byInstant[at + 1]?.atMs

@@ -293,17 +293,27 @@ export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'di
   return `${language}/${digest}`
 }
 
+/** Null: no push names any. */
+function pushedDistributionType(entries: readonly Entry[]): string | null {
+  let greatest: string | null = null
+  for (const { members } of entries)
+    for (const { sighting } of members) {
+      const { distributionType: said } = sighting
+      if (said !== null && said !== greatest) greatest = greatest === null ? said : (greatestText([greatest, said]) ?? said)
+    }
+  return greatest
+}
+
 /** Chooses the values that belong to the parcel and not to an entry (DOMAIN 2.5): from the last-asked poll that has them, else from pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
   const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType
-  const pushed = entries.flatMap((entry) => entry.members.flatMap((kept) => kept.sighting.distributionType ?? []))
   const listed = lastAsked[0]?.trackingIds ?? []
   const others = trackingIds.filter((id) => !listed.includes(id)).sort(compareBytes)
   return {
     entries,
     trackingIds: [...listed, ...others],
-    distributionType: polled ?? greatestText(pushed) ?? '',
+    distributionType: polled ?? pushedDistributionType(entries) ?? '',
     extra: lastAsked[0]?.extra ?? [],
   }
 }

@@ -40,7 +40,7 @@ interface FeedPagePorts extends Reads<'readFeed'> {
  * How many events are read at once, before other work gets its turn. The first read is smaller, because the page may have room for only a
  * few large events.
  */
-const EVENTS_PER_READ = { most: 25, first: 5 }
+const EVENTS_PER_READ = { most: 50, first: 5 }
 
 function pageKey({ after, limit, charsMax, inStep }: PageRequest): string {
   return [after, limit, charsMax, inStep].join()

@@ -8,7 +8,6 @@ import {
   payloadOf,
 } from '../../domain/delivery/feed-entry.ts'
 import { noAudience } from '../../domain/history/audience.ts'
-import { NO_CONTEXT } from '../../domain/history/order-context.ts'
 import type { Renumbered } from '../../domain/history/sightings.ts'
 import {
   decodeAudience,
@@ -22,9 +21,8 @@ import {
 } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
-import { loadContexts } from '../history/order-contexts.ts'
-import { viewParcel } from '../history/parcel-view.ts'
-import { findParcel } from '../history/parcels.ts'
+import { viewParcels } from '../history/parcel-view.ts'
+import { loadSightingsOf } from '../history/sightings.ts'
 import type { Tables } from '../schema.ts'
 import { loadNumber } from '../settings.ts'
 import { statement } from '../statement.ts'
@@ -175,11 +173,10 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
   const rows = await session.all(eventsAfter, request)
   const holders = [...new Set(rows.map(({ holder }) => holder))]
   const joins = rows.filter(({ kind }) => decodeFeedKind(kind) === 'join').map(({ sequence }) => sequence)
-  const [found, identifiers] = await Promise.all([
-    Promise.all(holders.map((parcelId) => feedParcel(session, contents, parcelId))),
+  const [parcels, identifiers] = await Promise.all([
+    feedParcels(session, contents, holders),
     joins.length === 0 ? new Map<number, readonly string[]>() : joinedIdentifiers(session, joins),
   ])
-  const parcels = new Map(holders.map((parcelId, at) => [parcelId, found[at] ?? null]))
   const items: FeedItem[] = []
   for (const row of rows) {
     const kind = decodeFeedKind(row.kind)
@@ -207,10 +204,14 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
   }
 }
 
-export async function feedParcel(session: Session, contents: Contents, parcelId: number): Promise<FeedParcel | null> {
-  if ((await findParcel(session, parcelId)) === null) return null
-  const order = (await loadContexts(session, [parcelId])).get(parcelId) ?? NO_CONTEXT
-  return { parcelId, ...(await viewParcel(session, contents, parcelId)), order }
+const living = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('parcel').select('id').where('id', 'in', oneOf(p.ids)),
+)
+
+/** Loads parcels by id. One that is gone is absent. */
+export async function feedParcels(session: Session, contents: Contents, ids: readonly number[]): Promise<ReadonlyMap<number, FeedParcel>> {
+  const found = ids.length === 0 ? [] : (await session.all(living, { ids })).map(({ id }) => id)
+  return found.length === 0 ? new Map() : await viewParcels(session, found, loadSightingsOf(session, contents, found))
 }
 
 async function joinedIdentifiers(session: Session, sequences: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {

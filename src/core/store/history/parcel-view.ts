@@ -1,7 +1,10 @@
 import { sql } from 'kysely'
+import type { FeedParcel } from '../../domain/delivery/feed-entry.ts'
 import { deriveEntries, instantsTie, orderHistory } from '../../domain/history/history.ts'
+import { NO_CONTEXT } from '../../domain/history/order-context.ts'
 import { isUnheardOf, type ParcelView } from '../../domain/history/parcel-state.ts'
 import { type AnswerSource, isLanguageMissing, presentParcel } from '../../domain/history/pull-response.ts'
+import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { KeptBody, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { Session } from '../engine.ts'
 import { listPushes } from '../ingest/inbox.ts'
@@ -10,7 +13,7 @@ import { statement } from '../statement.ts'
 import { loadAnswers, loadAnswersOf } from './answers.ts'
 import type { Contents } from './contents.ts'
 import { loadContexts } from './order-contexts.ts'
-import { loadIdentifiers } from './parcels.ts'
+import { loadIdentifiers, loadIdentifiersOf } from './parcels.ts'
 import { loadOrders, loadSightings } from './sightings.ts'
 
 /** Loads a parcel as apps see it, with all its identifiers. */
@@ -23,6 +26,36 @@ export async function viewParcel(
   const trackingIds = identifiers.filter((row) => row.is_tracking_id === 1).map((row) => row.value)
   const source = await loadAnswerSource(session, contents, { parcelId, trackingIds, wasPolled: true })
   return { ...source, identifiers: identifiers.map((row) => row.value) }
+}
+
+/**
+ * Loads several parcels, each as `viewParcel` does, in as many statements as for one. `reading`: their sightings. Another statement follows only for
+ * parcels with entries at the same instant.
+ */
+export async function viewParcels(
+  session: Session,
+  ids: readonly number[],
+  reading: Promise<ReadonlyMap<number, readonly KeptSighting[]>>,
+): Promise<ReadonlyMap<number, FeedParcel>> {
+  const [sightings, answers, identifiers, contexts] = await Promise.all([
+    reading,
+    loadAnswersOf(session, ids),
+    loadIdentifiersOf(session, ids),
+    loadContexts(session, ids),
+  ])
+  const named = Map.groupBy(identifiers, (row) => row.parcel_id)
+  const entries = new Map(ids.map((id) => [id, deriveEntries(sightings.get(id) ?? [])]))
+  const tied = answers.size === 0 ? [] : ids.filter((id) => answers.has(id) && instantsTie(entries.get(id) ?? []))
+  const orders = await loadOrders(session, tied)
+  return new Map(
+    ids.map((parcelId) => {
+      const names = named.get(parcelId) ?? []
+      const trackingIds = names.filter((row) => row.is_tracking_id === 1).map((row) => row.value)
+      const ordered = orderHistory(entries.get(parcelId) ?? [], orders.get(parcelId) ?? [])
+      const presented = presentParcel(ordered, answers.get(parcelId) ?? [], trackingIds)
+      return [parcelId, { parcelId, ...presented, identifiers: names.map((row) => row.value), order: contexts.get(parcelId) ?? NO_CONTEXT }]
+    }),
+  )
 }
 
 export interface Known {

@@ -1,16 +1,8 @@
 import { listedIn } from '../../domain/history/pull-response.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
-import {
-  decodeAudience,
-  decodeExtra,
-  decodeInstant,
-  decodeListed,
-  encodeAudience,
-  encodeExtra,
-  encodeInstant,
-  encodeTellings,
-} from '../codec.ts'
+import { decodeAudience, decodeExtra, decodeListed, encodeAudience, encodeExtra, encodeTellings } from '../codec.ts'
 import type { Session } from '../engine.ts'
+import { decodeInstant, encodeInstant } from '../instant-codec.ts'
 import { COLUMNS, type Tables } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
 import type { Contents, StoredContent } from './contents.ts'

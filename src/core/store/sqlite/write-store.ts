@@ -1,12 +1,5 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import {
-  erasedEvent,
-  type FeedEntries,
-  type FeedEntriesRequest,
-  type FeedParcel,
-  retiredEvent,
-  updateEvent,
-} from '../../domain/delivery/feed-entry.ts'
+import { erasedEvent, type FeedEntries, type FeedEntriesRequest, retiredEvent, updateEvent } from '../../domain/delivery/feed-entry.ts'
 import { certainNeeds } from '../../domain/history/batch-needs.ts'
 import type { WriteSet } from '../../domain/history/change-set.ts'
 import type { MarkedTombstone } from '../../domain/history/erased.ts'
@@ -16,7 +9,7 @@ import { wordsInBody } from '../../domain/names-in-text.ts'
 import { decodePayloadRef } from '../codec.ts'
 import { enqueueComposed, queueDelivery } from '../delivery/deliveries.ts'
 import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
-import { appendFeed, eventsAfter, type FeedRow, feedEntriesOf, feedParcel, leaveOutSent } from '../delivery/feed.ts'
+import { appendFeed, eventsAfter, type FeedRow, feedEntriesOf, feedParcels, leaveOutSent } from '../delivery/feed.ts'
 import { cancelEach } from '../delivery/settlements.ts'
 import type { Session, WriteEngine } from '../engine.ts'
 import { dropAnswers, saveAnswer } from '../history/answers.ts'
@@ -241,28 +234,24 @@ function recordingVerbs(parts: Parts) {
   } satisfies Partial<WriteTx>
 }
 
-const keptBody = statement<{ id: number }>()((db, p) =>
-  db.selectFrom('inbox').select('id').where('id', '=', p.id).where('body', 'is not', null),
+const keptBodies = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('inbox').select('id').where('id', 'in', oneOf(p.ids)).where('body', 'is not', null),
 )
 
 /**
  * See `WriteTx.readFeedEntries`. Entries have their current content, but the payload of the original event.
  *
- * It reads row by row, which is safe only because nobody else commits between two reads. Otherwise a parcel that is joined to another between
+ * It reads without locks, which is safe only because nobody else commits between two reads. Otherwise a parcel that is joined to another between
  * two reads would look erased.
  */
 async function readFeedEntries(session: Session, contents: Contents, request: FeedEntriesRequest): Promise<FeedEntries> {
   const rows = await session.all(eventsAfter, request)
-  const parcels = new Map<number, FeedParcel | null>()
-  const read: FeedRow[] = []
-  for (const row of rows) {
-    if (row.payload_ref === null) continue
-    const parcel = parcels.get(row.holder) ?? (await feedParcel(session, contents, row.holder))
-    parcels.set(row.holder, parcel)
-    const inboxId = inboxIdOf(row.payload_ref)
-    const hasBody = inboxId !== null && (await session.all(keptBody, { id: inboxId })).length > 0
-    read.push({ row, parcel, hasBody })
-  }
+  const sent = rows.flatMap((row) => (row.payload_ref === null ? [] : [{ row, inboxId: inboxIdOf(row.payload_ref) }]))
+  const parcels = await feedParcels(session, contents, [...new Set(sent.map(({ row }) => row.holder))])
+  const kept = new Set((await session.all(keptBodies, { ids: sent.flatMap(({ inboxId }) => inboxId ?? []) })).map(({ id }) => id))
+  const read = sent.map(({ row, inboxId }): FeedRow => {
+    return { row, parcel: parcels.get(row.holder) ?? null, hasBody: inboxId !== null && kept.has(inboxId) }
+  })
   const entries = await leaveOutSent(session, request.endpointId, feedEntriesOf(read))
   return { entries, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
 }

@@ -1,25 +1,14 @@
 import { type Selectable, sql } from 'kysely'
 import type { EndpointHealth } from '../../../core/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
-import {
-  type FeedEntries,
-  type FeedEntriesRequest,
-  type FeedEntry,
-  type FeedParcel,
-  updateEvent,
-} from '../../../core/domain/delivery/feed-entry.ts'
-import { deriveEntries, instantsTie, orderHistory } from '../../../core/domain/history/history.ts'
-import { NO_CONTEXT } from '../../../core/domain/history/order-context.ts'
-import { presentParcel } from '../../../core/domain/history/pull-response.ts'
+import { type FeedEntries, type FeedEntriesRequest, type FeedEntry, updateEvent } from '../../../core/domain/delivery/feed-entry.ts'
 import type { Subscriber } from '../../../core/domain/history/snapshot.ts'
 import { decodeEndpoint, encodeHealth, isReadableEndpoint } from '../../../core/store/codec.ts'
 import { encodeEndpoint, listEndpoints, saveEndpoint, saveHealth } from '../../../core/store/delivery/endpoints.ts'
 import { feedEntriesOf, leaveOutSent, survivorOf } from '../../../core/store/delivery/feed.ts'
 import type { Session } from '../../../core/store/engine.ts'
-import { loadAnswersOf } from '../../../core/store/history/answers.ts'
-import { contextRow, loadContexts } from '../../../core/store/history/order-contexts.ts'
-import { loadIdentifiersOf } from '../../../core/store/history/parcels.ts'
-import { loadOrders } from '../../../core/store/history/sightings.ts'
+import { contextRow } from '../../../core/store/history/order-contexts.ts'
+import { viewParcels } from '../../../core/store/history/parcel-view.ts'
 import type { Tables } from '../../../core/store/schema.ts'
 import type { Endpoints, WriteTx } from '../../../core/store/write-store.ts'
 import { endpointsStay, readEndpointsVersion, type Standing, standingColumns, type TransactionEnd } from '../counter.ts'
@@ -306,33 +295,13 @@ async function readHeld(
   const { session } = source
   const ids = [...new Set(found.flatMap(({ holder }) => holder ?? []))]
   if (ids.length === 0) return []
-  const [living, rows, parcels] = await Promise.all([session.all(lockParcels, { ids }), again(), readParcels(source, ids)])
+  const [living, rows, parcels] = await Promise.all([
+    session.all(lockParcels, { ids }),
+    again(),
+    viewParcels(session, ids, readWhole(source, ids)),
+  ])
   if (rows.some(({ holder }) => holder !== null && !ids.includes(holder))) throw metAnother('parcels of the feed were joined meanwhile')
   const alive = new Set(living.map(({ id }) => id))
   const parcelOf = (holder: number | null) => (holder !== null && alive.has(holder) ? (parcels.get(holder) ?? null) : null)
   return feedEntriesOf(rows.map((row) => ({ row, parcel: parcelOf(row.holder), hasBody: row.has_body })))
-}
-
-/** Reads parcels, by id. The queries are sent together. Another query follows only for parcels with entries at the same instant. */
-async function readParcels(source: BatchSource, ids: readonly number[]): Promise<ReadonlyMap<number, FeedParcel>> {
-  const { session } = source
-  const [sightings, answers, identifiers, contexts] = await Promise.all([
-    readWhole(source, ids),
-    loadAnswersOf(session, ids),
-    loadIdentifiersOf(session, ids),
-    loadContexts(session, ids),
-  ])
-  const named = Map.groupBy(identifiers, (row) => row.parcel_id)
-  const entries = new Map(ids.map((id) => [id, deriveEntries(sightings.get(id) ?? [])]))
-  const tied = ids.filter((id) => answers.has(id) && instantsTie(entries.get(id) ?? []))
-  const orders = await loadOrders(session, tied)
-  return new Map(
-    ids.map((parcelId) => {
-      const names = named.get(parcelId) ?? []
-      const trackingIds = names.filter((row) => row.is_tracking_id === 1).map((row) => row.value)
-      const ordered = orderHistory(entries.get(parcelId) ?? [], orders.get(parcelId) ?? [])
-      const presented = presentParcel(ordered, answers.get(parcelId) ?? [], trackingIds)
-      return [parcelId, { parcelId, ...presented, identifiers: names.map((row) => row.value), order: contexts.get(parcelId) ?? NO_CONTEXT }]
-    }),
-  )
 }
