@@ -9,6 +9,7 @@ import type { ParcelQueries } from './parcels/parcel-queries.ts'
 import type { Down, TroubleBegun, TroubleEnded } from './problems/trouble.ts'
 import type { StoredRefused } from './refused/refused-pushes.rules.ts'
 import type { RefusedPushesKeeper } from './refused/refused-pushes.ts'
+import type { ManageSecrets } from './secrets/manage-secrets.ts'
 import type { Tallies } from './tallies/tallies.ts'
 
 declare module '../core/http/use-cases.ts' {
@@ -16,6 +17,7 @@ declare module '../core/http/use-cases.ts' {
     readonly enableOperator: EnableOperator['enable']
     readonly lookAtParcels: ParcelQueries
     readonly manageParcels: ParcelCommands
+    readonly manageSecrets: ManageSecrets
     readonly operations: OperationQueries
     readonly overview: Overview
     readonly testOperator: TestOperator

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { Config } from '../../core/config/config.ts'
-import { countSealed } from '../../core/flow/admin/manage-secrets.ts'
 import { createReadiness } from '../../core/flow/admin/readiness.ts'
 import { readEndpointGauges } from '../../core/flow/delivery/endpoint-queries.ts'
 import { createExpiredPushWarning, createFailureLog, createPushLog } from '../../core/flow/log-digest.ts'
@@ -20,6 +19,7 @@ import { openUnstoredFile } from '../events/unstored-file.ts'
 import { type ConcernsPorts, createConcerns, createKeepLook } from '../overview/overview.ts'
 import { createKnownCounts } from '../parcels/parcel-queries.ts'
 import { type FindConcerns, type KeepLook, localConcerns } from '../problems/concern.ts'
+import { countSealed } from '../secrets/manage-secrets.ts'
 import { createTallies, type Tallies } from '../tallies/tallies.ts'
 
 type MeasuredParts = Pick<Relay, 'recorder' | 'receiver' | 'carrier' | 'disk' | 'clock' | 'pushes' | 'isQuiet' | 'reads'>

@@ -1,4 +1,3 @@
-import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
 import type { ManageDeliveries } from '../flow/delivery/manage-deliveries.ts'
 import type { ManageEndpoints } from '../flow/delivery/manage-endpoints.ts'
 import type { Upstream } from '../flow/polling/upstream.ts'
@@ -12,7 +11,6 @@ import type { Relay } from '../flow/relay.ts'
 export interface UseCases extends Pick<Relay, 'clock'> {
   readonly manageDeliveries: ManageDeliveries
   readonly manageEndpoints: ManageEndpoints
-  readonly manageSecrets: ManageSecrets
   readonly reloadConfig: ReloadConfig
   /** The name of the replica that answers. */
   readonly replica: string

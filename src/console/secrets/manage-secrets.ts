@@ -1,13 +1,13 @@
-import type { ActionName, Actor, OperatorAction } from '../../domain/admin/operator-action.ts'
-import type { Replica } from '../../domain/admin/replica.ts'
-import { parseTokenRotation } from '../../domain/admin/token-keys.ts'
-import { sealedTexts } from '../../domain/delivery/endpoint-keys.ts'
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { AppError } from '../../domain/errors.ts'
-import { TOMBSTONE_SEAL } from '../../domain/history/erased.ts'
-import type { Vault } from '../ports.ts'
-import type { Reads, Relay, Writes } from '../relay.ts'
-import type { TokenKeyring } from './tokens/authenticate.ts'
+import type { ActionName, Actor, OperatorAction } from '../../core/domain/admin/operator-action.ts'
+import type { Replica } from '../../core/domain/admin/replica.ts'
+import { parseTokenRotation } from '../../core/domain/admin/token-keys.ts'
+import { sealedTexts } from '../../core/domain/delivery/endpoint-keys.ts'
+import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
+import { AppError } from '../../core/domain/errors.ts'
+import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
+import type { TokenKeyring } from '../../core/flow/admin/tokens/authenticate.ts'
+import type { Vault } from '../../core/flow/ports.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
 
 export interface ResealReport {
   /** The name of the key that encrypts: the first of `secrets.atRestKeys`, or the key in the key file. */
