@@ -113,6 +113,7 @@ export const WINGS: readonly Offer[] = [
     routes: async () => (await import('./insight/order/order.routes.ts')).ORDER_ROUTES,
     pages: async () => (await import('./insight/order/order.page.ts')).orderPages,
     parcelSections: async () => (await import('./insight/order/order.page.ts')).orderSections,
+    duty: async () => (await import('./insight/order/order.duty.ts')).orderDuty,
   },
   {
     commands: { export: async () => (await import('./insight/export/export.command.ts')).exportCommand() },

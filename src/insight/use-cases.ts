@@ -10,6 +10,8 @@ declare module '../core/http/use-cases.ts' {
 
 declare module '../core/flow/write-side.ts' {
   interface WriteSide {
+    /** Removes orders whose parcels are gone. Looks at some, and returns the parcel after which to look on; null: that was all. */
+    dropLostOrders(request: { readonly after: number; readonly limit: number }): Promise<number | null>
     /** Adds to the days of the carrier's report some of what transactions have noted. `zone`: of the days. Returns whether some is left. */
     foldReport(request: { readonly nowMs: number; readonly zone: string }): Promise<boolean>
   }

@@ -2,11 +2,13 @@ import type { RecordRules } from '../../core/domain/history/recording.ts'
 import { audit } from '../../core/flow/audit.tx.ts'
 import { createWatchIn, saveOrders, type WatchPorts } from '../../core/flow/polling/watch-parcels.tx.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
+import { removeLostContexts } from '../../core/store/history/order-contexts.ts'
 
-/** Creates the verb by which an app says to which order a parcel belongs (DOMAIN 8). */
-export function createSaveOrder(ports: WatchPorts, options: RecordRules): Pick<WriteSide, 'saveOrder'> {
+/** Creates the verbs by which an app says to which order a parcel belongs (DOMAIN 8), and the janitor removes what is lost. */
+export function createSaveOrder(ports: WatchPorts, options: RecordRules): Pick<WriteSide, 'saveOrder' | 'dropLostOrders'> {
   const { watchAll } = createWatchIn(ports, options)
   return {
+    dropLostOrders: (request) => ports.store.transaction((tx) => removeLostContexts(tx, request), { ofRole: 'janitor' }),
     saveOrder: ({ identifier, context, nowMs, ...order }) =>
       ports.store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])

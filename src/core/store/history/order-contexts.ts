@@ -30,6 +30,27 @@ const withReference = statement<{ reference: string; after: number; limit: numbe
     .limit(p.limit),
 )
 
+const holdersOf = statement<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('order_context')
+    .select('parcel_id')
+    .select((of) => of.selectFrom('parcel').select('id').whereRef('parcel.id', '=', 'order_context.parcel_id').as('holder'))
+    .where('parcel_id', '>', p.after)
+    .orderBy('parcel_id')
+    .limit(p.limit),
+)
+
+/** Removes what is said of parcels that are gone. Looks at some rows, and returns the parcel after which to look on; null: that was all. */
+export async function removeLostContexts(
+  session: Session,
+  request: { readonly after: number; readonly limit: number },
+): Promise<number | null> {
+  const rows = await session.all(holdersOf, request)
+  const lost = rows.flatMap((row) => (row.holder === null ? [row.parcel_id] : []))
+  if (lost.length > 0) removeContexts(session, lost)
+  return rows.length < request.limit ? null : (rows.at(-1)?.parcel_id ?? null)
+}
+
 export interface ContextOfParcel extends KeptContext {
   readonly parcelId: number
 }

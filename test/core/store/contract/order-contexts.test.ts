@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { NO_CONTEXT, type OrderContext } from '../../../../src/core/domain/history/order-context.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
+import { orderDuty } from '../../../../src/insight/order/order.duty.ts'
 import { OPERATOR } from '../../../support/relay/operator.ts'
 import { MINUTE_MS, NOON } from '../../../support/runner/constants.ts'
 import { drawWith, seeded } from '../../../support/runner/seeded.ts'
@@ -8,7 +9,7 @@ import { tablesThatHold } from '../../../support/store/all-rows.ts'
 import { engines } from '../../../support/store/engines.ts'
 import { openErasures } from '../../../support/store/erasures.ts'
 import { DIRECTIONS, moveStore, placeOf } from '../../../support/store/moving.ts'
-import { storedNumber } from '../../../support/store/stored-rows.ts'
+import { changeStoredRows, storedNumber } from '../../../support/store/stored-rows.ts'
 import { openStore } from '../../../support/store/write-side.ts'
 
 const CONTEXT: OrderContext = { reference: 'ORDER-1207', labels: { priority: 'high' }, note: 'A gift' }
@@ -133,6 +134,38 @@ describe.each(engines)('what is said of the order of a parcel, on $name', (engin
     expect(await tablesThatHold(path, ['QQREPLACED', 'QQLABEL', 'QQNOTE', 'QQLAST', 'GONE0001', 'GONE0002'])).toEqual([])
     expect(await storedNumber(path, 'select count(*) from order_context')).toBe(0)
     expect(await put('GONE0002', CONTEXT)).toBeNull()
+    expect(await storedNumber(path, 'select count(*) from order_context')).toBe(0)
+  })
+})
+
+describe.each(engines)('orders of parcels that are gone, on $name', (engine) => {
+  test('8.5: the duty removes what an older replica has left when it erased a parcel, and nothing else', async () => {
+    const { put, orderOf, path, writes, reads } = await openOrders(engine)
+    for (const id of ['KEPT0001', 'LOST0001', 'LOST0002', 'KEPT0002']) await put(id, { ...CONTEXT, note: `QQ${id}` })
+    for (const id of ['LOST0001', 'LOST0002']) {
+      const parcelId = await storedNumber(path, `select parcel_id from identifier where value = '${id}'`)
+      await changeStoredRows(path, 'delete from identifier where parcel_id = ?', parcelId)
+      await changeStoredRows(path, 'delete from parcel where id = ?', parcelId)
+    }
+    const kept = await orderOf('KEPT0002')
+    // A page goes on past rows whose parcels are gone.
+    const asked = { prefix: null, reference: 'ORDER-1207', status: null, stopped: null, after: null, limit: 2 }
+    const notes = (await reads.listParcels(asked)).parcels.map(({ order }) => order.note)
+    expect(notes).toEqual(['QQKEPT0001', 'QQKEPT0002'])
+    expect(await writes.dropLostOrders({ after: 0, limit: 1 })).toEqual(expect.any(Number))
+    const { pass } = orderDuty({ write: writes })
+    expect(await pass()).toBe('idle')
+    expect(await storedNumber(path, 'select count(*) from order_context')).toBe(2)
+    expect(await orderOf('KEPT0002')).toEqual(kept)
+  })
+
+  test('8.5: a PUT beside an erasure leaves nothing of a parcel that is gone', async () => {
+    const { push, put, forget, path } = await openOrders(engine)
+    for (let nth = 0; nth < 12; nth++) {
+      const id = `BOTH${1000 + nth}`
+      await push({ trackingIds: [id] })
+      await Promise.all(nth % 2 === 0 ? [put(id, CONTEXT), forget(id)] : [forget(id), put(id, CONTEXT)])
+    }
     expect(await storedNumber(path, 'select count(*) from order_context')).toBe(0)
   })
 })
