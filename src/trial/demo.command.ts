@@ -278,6 +278,8 @@ function presentCompletion({ parcels, replicas, subscriber }: Picture): string {
     `The parcels have the order numbers ${orderOf(0)} to ${orderOf(parcels.length - 1)}, which each`,
     'event carries as the header relay-reference. The field "Find a parcel" of the',
     'portal finds them too.',
+    'The report of the carrier, with what it lost and how late it was, is the page',
+    '/report of the portal; `parcel-relay report` writes it as a file to print.',
     '',
   ].join('\n')
 }
