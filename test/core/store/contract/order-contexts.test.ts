@@ -153,7 +153,7 @@ describe.each(engines)('orders of parcels that are gone, on $name', (engine) => 
     const notes = (await reads.listParcels(asked)).parcels.map(({ order }) => order.note)
     expect(notes).toEqual(['QQKEPT0001', 'QQKEPT0002'])
     expect(await writes.dropLostOrders({ after: 0, limit: 1 })).toEqual(expect.any(Number))
-    const { pass } = orderDuty({ write: writes })
+    const { pass } = orderDuty({ write: writes, clock: { now: () => NOON, monotonic: () => 0 } })
     expect(await pass()).toBe('idle')
     expect(await storedNumber(path, 'select count(*) from order_context')).toBe(2)
     expect(await orderOf('KEPT0002')).toEqual(kept)
