@@ -399,7 +399,7 @@ export interface paths {
         };
         /**
          * Show a parcel
-         * @description Its identifiers, its cadence, and its history with the provenance of every entry.
+         * @description Its identifiers, its cadence, and its history with the provenance of every entry. With `asOf`: as the relay knew it then; what was not known then is a 404.
          */
         get: operations["getRelayParcelsIdentifier"];
         /**
@@ -1666,6 +1666,13 @@ export interface components {
             detail: string;
             /** @description The id of this very answer; the log has it too. */
             instance: string;
+            /**
+             * Format: date-time
+             * @description With `asOf`: from when on something was known of the parcel.
+             */
+            knownFrom?: string;
+            /** @description With `asOf`: why something may have been known then all the same. */
+            approximate?: string[];
         };
         "Problem.upstream_unavailable": {
             /** @constant */
@@ -2597,6 +2604,28 @@ export interface components {
             };
             /** @description Newest first. */
             history: components["schemas"]["ParcelEntry"][];
+            /** @description Only with `asOf` or `since`: the status, the identifiers and the history are then those of that time, all else is as now. */
+            known?: {
+                /** Format: date-time */
+                asOf: string;
+                /** @description From when on something was known of the parcel; null: it is not known from when on. */
+                knownFrom: string | null;
+                /** @description Why it may not be exactly what was known then; empty: it is exact. */
+                approximate: {
+                    /** @enum {string} */
+                    because: "join" | "rebuild" | "limit" | "restore" | "upgrade" | "erasure" | "retention";
+                    detail: string;
+                }[];
+                /** @description How the relay would have answered an app. */
+                answer: {
+                    /** @description The languages of its texts, as `Content-Language` names them. */
+                    language: string;
+                    /** @description The body of `GET /v1/status/{trackingNumber}/all`, byte for byte. */
+                    all: string;
+                    /** @description The body of `GET /v1/status/{trackingNumber}/latest`; null: a 404. */
+                    latest: string | null;
+                };
+            };
         };
         ParcelEntry: {
             status: string;
@@ -2623,9 +2652,15 @@ export interface components {
                 languages: string[];
                 sequence: number;
                 learntAt: string | null;
-                /** @description When the poll was made; null: a push reported the entry. */
+                /** @description When the poll was made; null: a push reported the entry, or with `asOf` polls have repeated it since. */
                 askedAt: string | null;
             }[];
+            /** @description Only with `since`: what was learnt of the entry after that time, and by which doors; null: nothing. */
+            news?: {
+                /** @enum {string} */
+                kind: "new" | "changed" | "confirmed";
+                doors: ("push" | "poll")[];
+            } | null;
         };
         ErasureReport: {
             dryRun: boolean;
@@ -5081,7 +5116,14 @@ export interface operations {
     };
     getRelayParcelsIdentifier: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Shows what the relay knew at this time. */
+                asOf?: string;
+                /** @description Marks what it has learnt after this time. */
+                since?: string;
+                /** @description Of the answer to apps; by default the first that is configured. */
+                language?: string;
+            };
             header?: never;
             path: {
                 /**
@@ -6984,4 +7026,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 a05e9e67a96973e4052e738726004e8b03fd1136fefa39c1357b026160babf03
+// Made of docs/openapi.json with the SHA-256 4118ce82735bbd7b8b18caf55095f4c43f61b0caa1138d0af170eb4ddec50e92

@@ -115,6 +115,7 @@ export const WINGS: readonly Offer[] = [
     parcelSections: async () => (await import('./insight/order/order.page.ts')).orderSections,
     duty: async () => (await import('./insight/order/order.duty.ts')).orderDuty,
   },
+  { parcelSections: async () => (await import('./insight/as-of/as-of.page.ts')).asOfSections },
   {
     commands: { export: async () => (await import('./insight/export/export.command.ts')).exportCommand() },
   },

@@ -26,6 +26,7 @@ import { otherClocksOf } from '../core/wiring/carrier.ts'
 import { SESSION_IDLE_MS } from '../core/wiring/history.ts'
 import { REPLICA } from '../core/wiring/membership.ts'
 import type { Relay } from '../core/wiring/relay.ts'
+import { createLookBack } from '../insight/as-of/look-back.ts'
 import { createManageOrders } from '../insight/order/manage-orders.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
@@ -101,6 +102,7 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
       underWay: parts.polling.underWay,
     }),
     lookAtParcels: createParcelQueries(given),
+    lookBack: createLookBack({ ...given, languages: () => settings().upstream.languages }),
     upstream: createUpstream(given),
     watchList: createImportWatches({ ...given, told: feedSignal.tell }),
     addressOf,

@@ -4,6 +4,7 @@ import type { OperationQueries } from './audit/operations.routes.ts'
 import type { EnableOperator, Operator, TestOperator } from './events/operator.routes.ts'
 import type { Unstored } from './events/unstored.ts'
 import type { Overview } from './overview/overview.ts'
+import type { LookBack } from './parcels/look-back.ts'
 import type { ParcelCommands, WatchListReport, WatchListRequest } from './parcels/parcel-commands.ts'
 import type { ParcelQueries } from './parcels/parcel-queries.ts'
 import type { Down, TroubleBegun, TroubleEnded } from './problems/trouble.ts'
@@ -18,6 +19,8 @@ declare module '../core/http/use-cases.ts' {
     readonly lookAtParcels: ParcelQueries
     readonly manageParcels: ParcelCommands
     readonly manageSecrets: ManageSecrets
+    /** What the relay knew of a parcel at a time. `insight/` answers. */
+    readonly lookBack: LookBack
     readonly operations: OperationQueries
     readonly overview: Overview
     readonly testOperator: TestOperator

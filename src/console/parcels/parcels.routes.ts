@@ -18,6 +18,7 @@ import {
 import { flag, oneOf, page, query, read, text } from '../../core/http/server/route.ts'
 import { callRoute, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import { readLines } from '../../core/http/server/text-body.ts'
+import { type HistoryThen, knownSchema, LOOK_BACK_QUERY, newsSchema, presentKnown, presentNews } from './look-back.ts'
 import { type AwaitedParcel, type ExplainedParcel, readCursor, readPrefix, STOPPED_REASONS } from './parcel-queries.ts'
 
 /** The members of a parcel, both in a list and when it is shown alone. */
@@ -82,10 +83,13 @@ const entrySchema = named('ParcelEntry', () =>
           languages: languages(),
           sequence: wholeNumber(),
           learntAt: instant().nullable(),
-          askedAt: instant().nullable().describe('When the poll was made; null: a push reported the entry.'),
+          askedAt: instant()
+            .nullable()
+            .describe('When the poll was made; null: a push reported the entry, or with `asOf` polls have repeated it since.'),
         }),
       )
       .describe('The pushes and polls that reported the entry, the first one first.'),
+    news: newsSchema(),
   }),
 )
 
@@ -108,6 +112,7 @@ const parcelSchema = named('Parcel', () =>
         ),
     }),
     history: z.array(entrySchema()).describe('Newest first.'),
+    known: knownSchema(),
   }),
 )
 
@@ -148,6 +153,31 @@ function presentInspected({ identifiers, entries, nextPollBecause, ...awaited }:
   const shown = presentState(awaited)
   const cadence = { ...shown.cadence, nextCheckBecause: nextPollBecause }
   return { identifiers: identifiers.map(presentIdentifier), ...shown, cadence, history: entries.map(presentEntry) }
+}
+
+/** Presents a parcel as the relay knew it. */
+function presentThen(parcel: ExplainedParcel, then: HistoryThen): ParcelAnswer {
+  const { entries, news } = then
+  const [latest] = entries
+  const identifiers = parcel.identifiers.flatMap((one) => {
+    const isTrackingId = then.identifiers.get(one.value)
+    return isTrackingId === undefined ? [] : [{ ...one, isTrackingId }]
+  })
+  return {
+    ...presentInspected({ ...parcel, entries, identifiers }),
+    status: latest?.status ?? null,
+    statusAt: presentInstant(latest?.atMs ?? null),
+    entries: entries.length,
+    history: entries.map((entry) => {
+      const shown = presentEntry(entry)
+      // Not every repetition is kept, so a later poll hides when the one before it was made.
+      const provenance = shown.provenance.map((one) =>
+        one.askedAt !== null && Date.parse(one.askedAt) > then.asOfMs ? { ...one, askedAt: null } : one,
+      )
+      return { ...shown, provenance, ...(news === null ? {} : { news: presentNews(news.get(entry.sequence)) }) }
+    }),
+    known: presentKnown(then),
+  }
 }
 
 function presentIdentifier({ value, isTrackingId, refusedAtMs }: InspectedIdentifier): ParcelAnswer['identifiers'][number] {
@@ -251,14 +281,20 @@ export const PARCEL_LISTS_ROUTES = [
     problems: ['body_too_large', 'erased'],
     answer: async ({ watchList }, { ctx, by, query }) => [200, await withList(ctx, (list) => watchList({ ...list, ...query, by }))],
   }),
-  callRoute('get', '/relay/parcels/:identifier', {
+  queryRoute('get', '/relay/parcels/:identifier', {
     summary: 'Show a parcel',
-    description: 'Its identifiers, its cadence, and its history with the provenance of every entry.',
+    description:
+      'Its identifiers, its cadence, and its history with the provenance of every entry. With `asOf`: as the relay knew it then; what was not known then is a 404.',
     scope: 'status',
     params: { identifier: IDENTIFIER },
+    query: LOOK_BACK_QUERY,
     answers: { 200: ['The parcel', parcelSchema] },
     problems: ['bad_tracking_number', 'not_found'],
-    answer: async ({ lookAtParcels }, { param }) => [200, presentInspected(await lookAtParcels.inspect(param('identifier')))],
+    answer: async ({ lookAtParcels, lookBack }, { param, query: { asOf, since, language } }) => {
+      const parcel = await lookAtParcels.inspect(param('identifier'))
+      if (asOf === null && since === null) return [200, presentInspected(parcel)]
+      return [200, presentThen(parcel, await lookBack({ identifier: param('identifier'), asOfMs: asOf, sinceMs: since, language }))]
+    },
   }),
 ]
 

@@ -59,6 +59,9 @@ export function createReadStore(engine: ReadEngine) {
   return {
     /** For functions `(session, …)` of wings. */
     session,
+    /** Runs a function of a wing on one snapshot of the store. */
+    atOnce: <T>(read: (of: Session, contents: Contents) => Promise<T>): Promise<T> =>
+      engine.snapshot((of) => read(of, engine.contents(of))),
     /** Events of the feed after a sequence, with the content that they have now. */
     readFeed: (request: FeedRequest): Promise<FeedSlice> =>
       engine.snapshot(async (of) => ({ ...(await readFeed(of, engine.contents(of), request)), last: await engine.lastSequence(of) })),

@@ -352,6 +352,17 @@ export const COLUMNS = {
     /** When an outage ended. */
     until_ms: later(maybe(big)),
   },
+  /**
+   * What changes have overwritten of parcels, so that a history can be told as it was. `nth`: counts from 1 for each parcel. `sequence`: the first
+   * of the change. `value`: JSON (`encodeOverwritten`).
+   */
+  overwritten: {
+    parcel_id: later(key(big)),
+    nth: later(key(big)),
+    sequence: later(big),
+    learnt_at_ms: later(big),
+    value: later(text),
+  },
   /** The identifiers of erased parcels for which not all other records were searched yet. */
   erasure: { identifier: later(key(text)) },
   /** Sessions of the portal that were logged out. They are kept until they would have ended by themselves. */

@@ -6,6 +6,9 @@ export const SEQUENCE = 'sequence'
 
 export const TOMBSTONE_KEY = 'tombstone-key'
 
+/** The setting that says when retention has last deleted a parcel, epoch milliseconds. */
+export const RETIRED_AT = 'parcels-retired-at'
+
 /** The setting that holds the tombstones with which a database was marked as restored. (SQLite has them in a file beside the database.) */
 export const RESTORED_TOMBSTONES = 'restored-tombstones'
 

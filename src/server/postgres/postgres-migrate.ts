@@ -12,6 +12,7 @@ import {
   lastingOrder,
   onceOnlyForms,
   orderContext,
+  overwritten,
   pace,
   renumberedEvents,
   replicaConcerns,
@@ -45,6 +46,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: replicaConcerns.up },
   { servesFrom: 1, up: orderContext.up },
   { servesFrom: 1, up: carrierReport.up },
+  { servesFrom: 1, up: overwritten.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

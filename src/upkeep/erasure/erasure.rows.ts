@@ -6,6 +6,7 @@ import { DELIVERY_STATE, decodeJoinedOrders, decodeJoinOrigin } from '../../core
 import type { Session } from '../../core/store/engine.ts'
 import { contentsUsedBy, listUnused } from '../../core/store/history/contents.ts'
 import { loadContexts, removeContexts } from '../../core/store/history/order-contexts.ts'
+import { removeOverwritten } from '../../core/store/history/overwritten.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
 import { listHeld, unpackBody } from '../../core/store/ingest/held-pushes.ts'
 import { statement } from '../../core/store/statement.ts'
@@ -134,6 +135,7 @@ async function eraseRows(session: Session, ids: readonly number[]): Promise<Eras
   const orders = [...(await loadContexts(session, ids)).values(), ...(await eraseJoins(session, [...ids, ...joined]))]
   removeContexts(session, ids)
   removeReportEvidence(session, ids)
+  removeOverwritten(session, ids)
   const { rows: identifiers } = await session.run(removeIdentifiers, { ids })
   await deleteParcels(session, ids)
   return {

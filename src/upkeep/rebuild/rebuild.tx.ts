@@ -1,5 +1,6 @@
 import type { Job } from '../../core/domain/admin/job.ts'
 import { type ChangeSet, emptyWriteSet } from '../../core/domain/history/change-set.ts'
+import type { Overwritten } from '../../core/domain/history/overwritten.ts'
 import type { IdentifierState } from '../../core/domain/history/parcel-state.ts'
 import type { RecordRules } from '../../core/domain/history/recording.ts'
 import type { CadenceModel } from '../../core/domain/polling/cadence.ts'
@@ -281,7 +282,7 @@ async function rebuildAll(
     work,
   )
   await correctParcels(tx, corrections)
-  await tx.applyChanges({ ...NOTHING, writes: [writesOf(corrections)], next: { ...next, sequence: applied.next } })
+  await tx.applyChanges({ ...NOTHING, writes: [writesOf(corrections, work.nowMs)], next: { ...next, sequence: applied.next } })
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }
 
@@ -297,6 +298,8 @@ async function withoutErased(tx: Session, key: Uint8Array | null, read: readonly
     return { ...one, evidence: { ...evidence, trackingIds } }
   })
 }
+
+const CORRECTED = JSON.stringify({ lost: 'rebuild' } satisfies Overwritten)
 
 const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], noted: [], failures: [] } satisfies Partial<ChangeSet>
 
@@ -332,7 +335,7 @@ async function scheduled(
   })
 }
 
-function writesOf(corrections: readonly ParcelCorrection[]): ChangeSet['writes'][number] {
+function writesOf(corrections: readonly ParcelCorrection[], nowMs: number): ChangeSet['writes'][number] {
   const writes = emptyWriteSet(null)
   for (const { state, saved, identifiers, feed } of corrections) {
     writes.parcels.set(state.parcelId, state)
@@ -340,6 +343,10 @@ function writesOf(corrections: readonly ParcelCorrection[]): ChangeSet['writes']
     const isGiven = ({ value }: IdentifierState) => writes.identifiers.some((other) => other.value === value)
     writes.identifiers.push(...identifiers.filter((one) => !isGiven(one)))
     writes.feed.push(...feed)
+    // The rows that the correction replaces are gone, so what was known before it is known only as corrected (DOMAIN 11.4).
+    const [first] = feed
+    if (first !== undefined)
+      writes.overwritten.push({ parcelId: state.parcelId, sequence: first.sequence, learntAtMs: nowMs, value: CORRECTED })
     if (state.latest !== null) writes.statuses.add(state.latest.status)
   }
   return writes

@@ -8,6 +8,7 @@ import { PRUNED_TO } from '../../core/store/delivery/feed.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { contentsUsedBy } from '../../core/store/history/contents.ts'
 import { removeContexts } from '../../core/store/history/order-contexts.ts'
+import { removeOverwritten } from '../../core/store/history/overwritten.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
 import { INBOX_STATES } from '../../core/store/ingest/inbox.ts'
 import { loadSetting, saveSetting } from '../../core/store/settings.ts'
@@ -193,6 +194,7 @@ async function removeParcels(session: Session, ids: readonly number[], limit: nu
     session.enqueueWrite(removal, { ids })
   removeContexts(session, ids)
   removeReportEvidence(session, ids)
+  removeOverwritten(session, ids)
   await removeJoins(session, ids)
   await deleteParcels(session, ids)
   return { identifiers: identifiers.map(({ value }) => value), contents }

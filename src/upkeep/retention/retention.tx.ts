@@ -18,7 +18,7 @@ import { beginTrouble, endTrouble } from '../../core/store/admin/operations.ts'
 import { pruneReportEvidence } from '../../core/store/admin/report-notes.ts'
 import { findCounted, pruneTallies } from '../../core/store/admin/tallies.ts'
 import { listMarked } from '../../core/store/history/contents.ts'
-import { saveSetting } from '../../core/store/settings.ts'
+import { RETIRED_AT, saveSetting } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import { lockRetention, pruneOperations, retireParcels, saveRetention, withAgedRows } from './remove-aged.rows.ts'
 import {
@@ -114,6 +114,7 @@ export async function pruneIn(
   }
   const { after, outcome } = await workOn({ tx, pass, retention, nowMs, outlived: outlivedBy(clock, retention.heldMs) })
   const { retired = [], hasReordered = false } = outcome
+  if (retired.length > 0) await saveSetting(tx, RETIRED_AT, Buffer.from(String(nowMs)))
   if (after.isOver) {
     const report = endPass(after.pass, nowMs)
     await tell(tx, report, nowMs)

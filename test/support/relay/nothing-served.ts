@@ -34,6 +34,7 @@ export const nothingServed = {
   manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
   manageErasures: { forget: notAsked, forgetList: notAsked },
   lookAtParcels: { list: notAsked, count: notAsked, inspect: notAsked },
+  lookBack: notAsked,
   watchList: notAsked,
   upstream: { read: notAsked },
   manageEndpoints: {

@@ -1,5 +1,5 @@
 import { certainNeeds, firstNeeds } from '../../../src/core/domain/history/batch-needs.ts'
-import type { ChangeSet, WriteSet } from '../../../src/core/domain/history/change-set.ts'
+import type { ChangeSet, OverwrittenWrite, WriteSet } from '../../../src/core/domain/history/change-set.ts'
 import { decide } from '../../../src/core/domain/history/decide.ts'
 import type { Tombstone } from '../../../src/core/domain/history/erased.ts'
 import type { IdentifierState, ParcelState } from '../../../src/core/domain/history/parcel-state.ts'
@@ -58,6 +58,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
   /** Caches the order by the parcel's list of answers. Such a list is never changed in place. */
   const orders = new WeakMap<readonly KeptAnswer[], Order | null>()
   const tombstones = new Map<string, Tombstone>()
+  let overwritten: readonly OverwrittenWrite[] = []
   let next: NextNumbers = { parcelId: 1, sequence: 1, inboxId: 1 }
 
   function orderOf(answers: readonly KeptAnswer[]): Order | null {
@@ -147,6 +148,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
     const { kept: answers } = keepAnswers(held.flatMap((one) => one.answers))
     const gone = new Set(join.others.map(({ state }) => state.parcelId))
     for (const one of gone) parcels.delete(one)
+    overwritten = overwritten.filter((one) => !gone.has(one.parcelId))
     for (const [value, identifier] of identifiers) if (gone.has(identifier.parcelId)) identifiers.set(value, { ...identifier, parcelId })
     for (const [key, push] of pushes) if (gone.has(push.parcelId)) pushes.set(key, { ...push, parcelId })
     parcels.set(parcelId, { state: join.parcel, sightings, answers, bodies: held.flatMap((one) => one.bodies) })
@@ -171,6 +173,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
     for (const { parcelId, kept } of set.sightings) {
       change(parcelId, ({ sightings }) => ({ sightings: new Map(sightings).set(sightingId(kept), kept) }))
     }
+    overwritten = [...overwritten, ...set.overwritten]
     for (const { parcelId, answer, body, dropped } of set.answers) {
       answered.set(answerId(answer), body ?? new Uint8Array())
       const gone = new Set(dropped.map(answerId))
@@ -206,6 +209,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
           pushes: bodies.map(({ body }) => ({ parcelId, digest: pushDigest(body), contentEncoding: null, receivedAtMs: 0, body })),
         }
       }),
+    overwritten: (parcelId: number): readonly OverwrittenWrite[] => overwritten.filter((one) => one.parcelId === parcelId),
     erase(identifier: string, nowMs: number): void {
       const parcelId = identifiers.get(identifier)?.parcelId
       if (parcelId === undefined) return

@@ -38,6 +38,14 @@ export interface AnswerWrite {
   readonly dropped: readonly KeptAnswer[]
 }
 
+/** What a change has overwritten of a parcel. `sequence`: the first of the change. `value`: see `encodeOverwritten`. */
+export interface OverwrittenWrite {
+  readonly parcelId: number
+  readonly sequence: number
+  readonly learntAtMs: number
+  readonly value: string
+}
+
 /** Changes that are written together: the join first, then the other changes. */
 export interface WriteSet {
   readonly join: ParcelJoin | null
@@ -49,6 +57,7 @@ export interface WriteSet {
   readonly identifiers: IdentifierState[]
   readonly sightings: SightingWrite[]
   readonly answers: AnswerWrite[]
+  readonly overwritten: OverwrittenWrite[]
   readonly feed: FeedEvent[]
   /** The bodies of composed events, by the sequence of the event. */
   readonly composed: { readonly sequence: number; readonly body: Uint8Array }[]
@@ -76,6 +85,7 @@ export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
     identifiers: [],
     sightings: [],
     answers: [],
+    overwritten: [],
     feed: [],
     composed: [],
     deliveries: [],

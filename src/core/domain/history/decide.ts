@@ -101,6 +101,7 @@ function decidePoll(batch: BatchState, { observation, watch }: IncomingPoll, rul
     const updatedState = watch ? { ...draft.state, ...reactivate(draft.state, observation.askedAtMs) } : draft.state
     const subject = {
       draft: { ...draft, state: updatedState },
+      former: draft.state,
       plannedMs: null,
       isJoined: found.join !== null,
       newNames: found.newNames,
@@ -142,6 +143,7 @@ function decidePush(batch: BatchState, push: IncomingPush, digest: string, rules
     const updatedDraft = afterPush(draft, push, eventAtMs)
     const subject = {
       draft: updatedDraft,
+      former: draft.state,
       plannedMs: draft.state.nextPollAtMs,
       isJoined: found.join !== null,
       newNames: found.newNames,

@@ -22,6 +22,8 @@ import { type AnswerWrite, emptyWriteSet, type InboxWrite, type Recorded, type W
 import { deriveEntries, diffEntries, type Entry, type EntryChange, instantsTie, orderHistory } from './history.ts'
 import type { ObservationSource, PollObservation } from './observation.ts'
 import { lastContext, NO_CONTEXT } from './order-context.ts'
+import { overwrittenBy } from './overwrite.ts'
+import { encodeOverwritten } from './overwritten.ts'
 import { type IdentifierState, latestEntry, type ParcelState } from './parcel-state.ts'
 import { answerId, ENTRIES_MAX, keepAnswers, keptAnswer, presentParcel } from './pull-response.ts'
 import { anomaliesOf, type RecordRules } from './recording.ts'
@@ -32,6 +34,8 @@ import { type KeptBody, NO_PARCEL, pushKey, secondOf } from './snapshot.ts'
 /** The parcel that an observation is about. What the observation changes outside the history is already changed in `draft`. */
 export interface Subject {
   readonly draft: ParcelDraft
+  /** The state before the observation. */
+  readonly former: ParcelState
   /** When the parcel's next poll was due before the observation, epoch milliseconds; null: no poll was planned. */
   readonly plannedMs: number | null
   /** Whether this observation joined several parcels into this one. Then the join has already checked the maximum number of entries. */
@@ -52,6 +56,8 @@ export interface MergedObservation {
   readonly events: readonly FeedAddition[]
   /** The sequence of a feed event that reports an update of the whole parcel; null: no such event is needed. */
   readonly updateSequence: number | null
+  /** What the observation overwrites (`encodeOverwritten`); null: nothing. */
+  readonly overwritten: string | null
   readonly scanSamples: readonly ScanSample[]
   readonly noted: readonly Noted[]
 }
@@ -95,6 +101,11 @@ export function mergeObservation(
   const mayDiffer = observation.kind === 'poll' || changed.length > 0
   const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })
   const updateSequence = isUpdated ? nextSequence(batch) : null
+  const { former, newNames } = subject
+  const overwriting = { observation, former, before: draft, after, known: before, changed, newNames, isJoined }
+  const overwritten = encodeOverwritten(overwrittenBy(batch, overwriting))
+  // What is overwritten held before a sequence, so the change must have one.
+  if (overwritten !== null && batch.next.sequence === batch.nextBefore.sequence) nextSequence(batch)
   const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
   // The carrier has just reported on the parcel. So the schedule must treat the parcel as known to the carrier.
   const scheduled = scheduleNextPoll(merged, batch.nowMs, batch.snapshot.model, rules.cadence, batch.nowMs)
@@ -105,6 +116,7 @@ export function mergeObservation(
     changes,
     events,
     updateSequence,
+    overwritten,
     scanSamples: scanSamplesOf(state, observation, entries, { nowMs: batch.nowMs, knownTo: batch.nextBefore.sequence - 1 }),
     noted: notedOfMerge({ source, parcel: state, entries, changed, learntAtMs: subject.learntAtMs, graceMs: rules.missedPushGraceMs }),
   }
@@ -248,6 +260,8 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
   }
   for (const kept of merged.sightings) writes.sightings.push({ parcelId, kept })
   if (answer !== null) writes.answers.push(answer)
+  if (merged.overwritten !== null)
+    writes.overwritten.push({ parcelId, sequence: batch.nextBefore.sequence, learntAtMs: nowMs, value: merged.overwritten })
   const queued = writeEvents(batch, writes, merged, draft)
   if (merged.updateSequence !== null) {
     writes.feed.push(updateEvent(merged.updateSequence, parcelId))

@@ -293,6 +293,18 @@ export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'di
   return `${language}/${digest}`
 }
 
+/** What the answers to polls say of a parcel as a whole, and not of an entry. */
+export interface ParcelHead extends Pick<KeptAnswer, 'trackingIds' | 'distributionType' | 'extra'> {}
+
+/** Takes the values from the last-asked answer, and the distribution type from the last one that has it. Null: no poll was answered. */
+export function headOf(answers: readonly KeptAnswer[]): ParcelHead | null {
+  const lastAsked = answers.toSorted(compareLastAskedAnswer)
+  const [last] = lastAsked
+  if (last === undefined) return null
+  const distributionType = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType ?? null
+  return { trackingIds: last.trackingIds, distributionType, extra: last.extra }
+}
+
 /** Null: no push names any. */
 function pushedDistributionType(entries: readonly Entry[]): string | null {
   let greatest: string | null = null
@@ -306,14 +318,17 @@ function pushedDistributionType(entries: readonly Entry[]): string | null {
 
 /** Chooses the values that belong to the parcel and not to an entry (DOMAIN 2.5): from the last-asked poll that has them, else from pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
-  const lastAsked = answers.toSorted(compareLastAskedAnswer)
-  const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType
-  const listed = lastAsked[0]?.trackingIds ?? []
+  return presentWith(entries, headOf(answers), trackingIds)
+}
+
+/** Does the same with the values that polls have given; null: no poll was answered. */
+export function presentWith(entries: readonly Entry[], head: ParcelHead | null, trackingIds: readonly string[]): AnswerSource {
+  const listed = head?.trackingIds ?? []
   const others = trackingIds.filter((id) => !listed.includes(id)).sort(compareBytes)
   return {
     entries,
     trackingIds: [...listed, ...others],
-    distributionType: polled ?? pushedDistributionType(entries) ?? '',
-    extra: lastAsked[0]?.extra ?? [],
+    distributionType: head?.distributionType ?? pushedDistributionType(entries) ?? '',
+    extra: head?.extra ?? [],
   }
 }

@@ -6,6 +6,7 @@ import type { RecordRules } from '../../domain/history/recording.ts'
 import { notAhead } from '../../domain/instant.ts'
 import { reactivate, type WatchResult } from '../../domain/polling/poll.ts'
 import { loadContexts } from '../../store/history/order-contexts.ts'
+import { noteClockMark } from '../../store/history/overwritten.ts'
 import { findTombstones } from '../../store/history/tombstones.ts'
 import { listEndedByClock } from '../../store/polling/schedule-shift.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
@@ -114,6 +115,7 @@ export function createWatchParcels(ports: WatchPorts, options: RecordRules): Wat
     shiftSchedule: (request) =>
       store.transaction(
         async (tx) => {
+          if (request.afterParcelId === 0) await noteClockMark(tx, [(await tx.feedSpan()).last, request.nowMs + request.byMs])
           const states = request.afterParcelId === 0 ? await tx.listEndpoints() : []
           for (const state of states) {
             const keys = state.keys === null ? null : shiftKeys(state.keys, request.byMs)

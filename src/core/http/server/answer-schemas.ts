@@ -80,6 +80,10 @@ const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.
   body_too_large: () => ({ watched: wholeNumber().optional() }),
   storage_unavailable: () => ({ watched: wholeNumber().optional().describe('How many of the first lines of a list are watched.') }),
   not_reloadable: () => ({ problems: z.array(z.string()).optional().describe('Every mistake of the config file, with its line.') }),
+  not_found: () => ({
+    knownFrom: instant().optional().describe('With `asOf`: from when on something was known of the parcel.'),
+    approximate: z.array(z.string()).optional().describe('With `asOf`: why something may have been known then all the same.'),
+  }),
   erased: () => ({ watched: wholeNumber().optional() }),
   feed_gone: () => ({ oldestSequence: wholeNumber() }),
   feed_rewound: () => ({ lastSequence: wholeNumber() }),

@@ -12,6 +12,7 @@ import { statement } from '../statement.ts'
 import { loadAnswersOf, moveAnswers } from './answers.ts'
 import type { Contents } from './contents.ts'
 import { loadContexts, moveContexts } from './order-contexts.ts'
+import { removeOverwritten } from './overwritten.ts'
 import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
 import { moveSightings, saveSighting } from './sightings.ts'
 
@@ -53,6 +54,8 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   await moveAnswers(session, answers, into)
   await moveIdentifiers(session, from, into)
   moveContexts(session, contexts, into)
+  // What was known before a join is known only as the joined parcel had it (DOMAIN 11.4).
+  removeOverwritten(session, from)
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
   await moveReportEvidence(session, from, into)

@@ -12,6 +12,7 @@ import {
   lastingOrder,
   onceOnlyForms,
   orderContext,
+  overwritten,
   pace,
   renumberedEvents,
   schema,
@@ -34,6 +35,7 @@ export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0013-expected-by-parcel': expectedByParcel,
   '0015-order-context': orderContext,
   '0016-carrier-report': carrierReport,
+  '0017-overwritten': overwritten,
 }
 
 /** The name of the first step in versions before the first release. */

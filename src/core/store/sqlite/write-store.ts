@@ -16,6 +16,7 @@ import { dropAnswers, saveAnswer } from '../history/answers.ts'
 import { type Contents, createContents, listUnused, markContents, removeContents, unmarkContents } from '../history/contents.ts'
 import { joinParcels } from '../history/join.ts'
 import { saveContext } from '../history/order-contexts.ts'
+import { saveOverwritten } from '../history/overwritten.ts'
 import { loadParcelFacts } from '../history/parcel-view.ts'
 import { loadSightings, loadSightingsOf, saveSighting } from '../history/sightings.ts'
 import { countDuplicate, deleteInbox, findTwin, insertPush, lastInboxId, updateInboxState } from '../ingest/inbox.ts'
@@ -305,7 +306,7 @@ function applyInbox({ session }: BatchSource, { inbox, dropped, duplicates }: Wr
   for (const inboxId of duplicates) countDuplicate(session, inboxId)
 }
 
-async function applyHistory({ session, contents }: BatchSource, { sightings, answers }: WriteSet): Promise<void> {
+async function applyHistory({ session, contents }: BatchSource, { sightings, answers, overwritten }: WriteSet): Promise<void> {
   for (const { parcelId, kept } of sightings) {
     const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
     saveSighting(session, parcelId, contentId, kept)
@@ -314,6 +315,7 @@ async function applyHistory({ session, contents }: BatchSource, { sightings, ans
     saveAnswer(session, answer)
     dropAnswers(session, answer.parcelId, dropped)
   }
+  for (const one of overwritten) saveOverwritten(session, one)
 }
 
 async function applyFeed({ session, known }: BatchSource, set: WriteSet): Promise<void> {

@@ -8,6 +8,7 @@ import type { Session } from '../../../core/store/engine.ts'
 import { dropAnswers, saveAnswer } from '../../../core/store/history/answers.ts'
 import { EVENT_VALUES_MAX, eventValueKey } from '../../../core/store/history/event-values.ts'
 import { joinParcels } from '../../../core/store/history/join.ts'
+import { dropOldest, overwrittenRow } from '../../../core/store/history/overwritten.ts'
 import { loadParcelFacts } from '../../../core/store/history/parcel-view.ts'
 import { loadIdentifiersOf } from '../../../core/store/history/parcels.ts'
 import { decodeSighting, sightingRow } from '../../../core/store/history/sightings.ts'
@@ -125,6 +126,7 @@ const countDuplicates = rawStatement<{ ids: readonly number[] }>()(
 
 function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void {
   enqueueSightings(session, contents, set.sightings)
+  enqueueOverwritten(session, set.overwritten)
   const { feed, composed, deliveries, expected } = set
   enqueueFeed(session, feed)
   enqueueComposed(session, composed)
@@ -160,6 +162,19 @@ const saveSightings = rawStatement<Columns<StoredSighting>>()(
     on conflict (parcel_id, at_ms, time_form, content_id, listing, ordinal) do update set
       asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
       tellings = excluded.tellings, extra = excluded.extra`,
+)
+function enqueueOverwritten(session: Session, overwritten: WriteSet['overwritten']): void {
+  enqueueRows(session, insertOverwritten, overwritten.map(overwrittenRow))
+  for (const parcelId of new Set(overwritten.map((one) => one.parcelId))) dropOldest(session, parcelId)
+}
+
+const insertOverwritten = rawStatement<Columns<ReturnType<typeof overwrittenRow>>>()(
+  (p) => sql`
+    insert into overwritten (parcel_id, nth, sequence, learnt_at_ms, value)
+    select u.parcel_id, coalesce((select max(last.nth) from overwritten as last where last.parcel_id = u.parcel_id), 0)
+      + row_number() over (partition by u.parcel_id order by u.place), ${real(sql.ref('u.sequence'))}, u.learnt_at_ms, u.value
+    from unnest(${p.parcelId}::bigint[], ${p.sequence}::bigint[], ${p.learntAtMs}::bigint[], ${p.value}::text[])
+      with ordinality as u (parcel_id, sequence, learnt_at_ms, value, place)`,
 )
 /** The caller must have locked the counter. */
 export function enqueueFeed(session: Session, feed: readonly FeedEvent[]): void {

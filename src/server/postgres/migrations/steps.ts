@@ -200,3 +200,11 @@ export const carrierReport = changes(
   'create index report_evidence_by_day on report_evidence (name, day)',
   'create index report_evidence_by_parcel on report_evidence (parcel_id) where parcel_id > 0',
 )
+
+/** See the step for SQLite. */
+export const overwritten = changes(
+  'create table overwritten (parcel_id bigint not null, nth bigint not null, sequence bigint not null, learnt_at_ms bigint not null, value text collate "C" not null, primary key (parcel_id, nth))',
+  `insert into setting (name, value)
+    select 'overwritten-since', convert_to('[' || value || ',' || (extract(epoch from clock_timestamp()) * 1000)::bigint || ']', 'UTF8')
+    from counter where name = 'sequence' and value > 0`,
+)

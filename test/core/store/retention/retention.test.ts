@@ -160,7 +160,7 @@ describe.each(engines)('retention on $name', (engine) => {
     await passDays(1)
     expect(await reads.findParcel('70000001')).toBeNull()
     expect((await events()).at(-1)).toMatchObject({ kind: 'retired', parcelId: gone })
-    for (const table of ['identifier', 'sighting', 'answer', 'inbox', 'delivery', 'language_asked', 'order_context'])
+    for (const table of ['identifier', 'sighting', 'answer', 'inbox', 'delivery', 'language_asked', 'order_context', 'overwritten'])
       expect([table, await storedNumber(path, `select count(*) from ${table} where parcel_id = ?`, gone)]).toEqual([table, 0])
     expect(await reads.findParcel('70000002')).not.toBeNull()
     await report('70000001')

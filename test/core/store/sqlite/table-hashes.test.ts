@@ -37,6 +37,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   operator_action: 'update operator_action set address = null',
   operator_event: "update operator_event set detail = detail || ' ' where id = (select min(id) from operator_event)",
   order_context: 'update order_context set sequence = sequence + 1',
+  overwritten: 'update overwritten set nth = nth + 1 where nth = (select max(nth) from overwritten)',
   parcel: 'update parcel set failures = failures + 1 where id = (select max(id) from parcel)',
   parcel_status: "insert into parcel_status (status) values ('')",
   quarantine_count: 'update quarantine_count set count = count + 1 where id = (select min(id) from quarantine_count)',

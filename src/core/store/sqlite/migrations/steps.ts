@@ -115,3 +115,14 @@ export const carrierReport = changes(
   'create index report_evidence_by_day on report_evidence (name, day)',
   'create index report_evidence_by_parcel on report_evidence (parcel_id) where parcel_id > 0',
 )
+
+/**
+ * What changes overwrite of parcels. The marks say at which sequences the clock had reached which times: here when this began to be kept, and later
+ * whenever the clock is put back. What a store held before is known only as it was then.
+ */
+export const overwritten = changes(
+  'create table overwritten (parcel_id integer not null, nth integer not null, sequence integer not null, learnt_at_ms integer not null, value text not null, primary key (parcel_id, nth)) without rowid',
+  `insert into setting (name, value)
+    select 'overwritten-since', cast('[' || cast(value as text) || ',' || cast(unixepoch('now', 'subsec') * 1000 as integer) || ']' as blob)
+    from setting where name = 'sequence'`,
+)
