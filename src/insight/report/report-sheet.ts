@@ -18,7 +18,7 @@ import {
   pushSeries,
   shareText,
   stateSentence,
-} from './report-words.rules.ts'
+} from './report-words.ts'
 
 // The report as a file that prints on two A4 sheets: its lists are cut to what fits, and say what they leave out.
 

@@ -31,6 +31,6 @@ export function reportCommand(): Command {
 
 async function textOf(report: ReportAnswer, format: Options['format'], portal: string): Promise<string> {
   if (format === 'json') return `${JSON.stringify(report)}\n`
-  if (format === 'csv') return (await import('./report-words.rules.ts')).reportCsv(report)
+  if (format === 'csv') return (await import('./report-words.ts')).reportCsv(report)
   return (await import('./report-sheet.ts')).renderSheet(report, { portal, nowMs: Date.now() })
 }

@@ -24,7 +24,7 @@ import {
   reportCsv,
   shareText,
   stateSentence,
-} from './report-words.rules.ts'
+} from './report-words.ts'
 
 /** Makes the page with the carrier's report of a month, and the files of it. */
 export function reportPages({ reports }: Pick<UseCases, 'reports'>): readonly PageRoute[] {

@@ -1,12 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  changesText,
-  evidenceNote,
-  latenessText,
-  monthTitle,
-  reportCsv,
-  shareText,
-} from '../../../src/insight/report/report-words.rules.ts'
+import { changesText, evidenceNote, latenessText, monthTitle, reportCsv, shareText } from '../../../src/insight/report/report-words.ts'
 import { someReport } from '../../support/insight/some-report.ts'
 
 test('the CSV has a line of the month and of each day for a count, with what proves it', () => {
