@@ -117,6 +117,15 @@ export const WINGS: readonly Offer[] = [
   },
   { parcelSections: async () => (await import('./insight/as-of/as-of.page.ts')).asOfSections },
   {
+    commands: { watchdogs: async () => (await import('./insight/watchdogs/watchdogs.command.ts')).watchdogsCommand() },
+    routes: async () => (await import('./insight/watchdogs/watchdogs.routes.ts')).WATCHDOGS_ROUTES,
+    duty: async () => (await import('./insight/watchdogs/watchdogs.duty.ts')).watchdogDuty,
+    pages: async () => (await import('./insight/watchdogs/watchdogs.page.ts')).watchdogPages,
+    parcelSections: async () => (await import('./insight/watchdogs/watchdogs.page.ts')).watchdogSections,
+    metrics: async () => (await import('./insight/watchdogs/watchdogs.metrics.ts')).registerWatchdogs,
+    problems: async () => (await import('./insight/watchdogs/watchdogs.problems.ts')).watchdogProblems,
+  },
+  {
     commands: { export: async () => (await import('./insight/export/export.command.ts')).exportCommand() },
   },
   {

@@ -28,6 +28,7 @@ import { REPLICA } from '../core/wiring/membership.ts'
 import type { Relay } from '../core/wiring/relay.ts'
 import { createLookBack } from '../insight/as-of/look-back.ts'
 import { createManageOrders } from '../insight/order/manage-orders.ts'
+import { createManageWatchdogs } from '../insight/watchdogs/manage-watchdogs.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
 import { createManageInbox } from '../upkeep/inbox/manage-inbox.ts'
@@ -95,6 +96,7 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
     }),
     reports: parts.reports,
     manageOrders: createManageOrders({ ...given, told: feedSignal.tell }),
+    manageWatchdogs: createManageWatchdogs({ ...given, rules: () => ({ rules: settings().watchdogs, zone: settings().zone }) }),
     manageParcels: createParcelCommands({
       ...given,
       ...history,

@@ -54,6 +54,7 @@ export function createReload(config: Config, parts: Parts, ports: ReloadPorts): 
         )
         await delivery.reload(next)
         await write.adjustRetention(next.retention)
+        await write.adjustWatchdogs({ rules: next.watchdogs, zone: next.zone })
         await write.adjustErasure({ identifierReuseAfterMs: next.identifierReuseAfterMs })
       } catch (error) {
         replaceApps(current)

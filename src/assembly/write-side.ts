@@ -24,6 +24,9 @@ import { makeSetting } from '../core/store/settings.ts'
 import { tellSaved, type WriteStore } from '../core/store/write-store.ts'
 import { createSaveOrder } from '../insight/order/order.tx.ts'
 import { createFoldReport } from '../insight/report/report.tx.ts'
+import { watchHistories } from '../insight/watchdogs/watch-histories.tx.ts'
+import type { WatchdogRules } from '../insight/watchdogs/watchdog.rules.ts'
+import { createWatchdogs } from '../insight/watchdogs/watchdogs.tx.ts'
 import { createBackups } from '../upkeep/backups/backups.tx.ts'
 import { createErase } from '../upkeep/erasure/erase.tx.ts'
 import { createReprocess, createReprocessBatches } from '../upkeep/inbox/reprocess.tx.ts'
@@ -46,9 +49,11 @@ export interface WriteSideOptions {
   readonly deliver: DispatchRoundOptions
   /** How long data is kept; absent: nothing is removed because of its age. */
   readonly retention?: Retention
+  /** Absent: no rule watches over parcels. */
+  readonly watchdogs?: WatchdogRules
 }
 
-export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'> {
+export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver' | 'retention' | 'watchdogs'> {
   const { cadence, finished, missedPushGraceMs } = config.poll
   return {
     record: {
@@ -59,6 +64,7 @@ export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 
     },
     deliver: deliveryRules(config),
     retention: config.retention,
+    watchdogs: { rules: config.watchdogs, zone: config.zone },
   }
 }
 
@@ -113,7 +119,9 @@ export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptio
 
 /** Makes everything that writes. It can run on any thread. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
-  const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
+  const { clock, log, checkpoint, model, changed = () => undefined } = parts
+  const watchdogs = { rules: options.watchdogs ?? { rules: [], zone: 'UTC' } }
+  const store = watchHistories(parts.store, () => watchdogs.rules)
   const clockWatch = parts.clockWatch ?? createClockWatch(clock, randomUUID(), null)
   const currentModel = () => ({ ...model.current(), isClockDoubted: clockWatch.doubt() !== null })
   let tombstoneKey: Uint8Array | null = null
@@ -149,6 +157,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       clockWatch.learn(others)
       return clockWatch.doubt()
     },
+    ...createWatchdogs(store, watchdogs),
     ...createBackups(store, store.copier),
     ...createTellRestores(store),
     ...createRetryNow(store),

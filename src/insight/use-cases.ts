@@ -1,10 +1,13 @@
 import type { ManageOrders } from './order/manage-orders.ts'
 import type { Reports } from './report/report.ts'
+import type { ManageWatchdogs } from './watchdogs/manage-watchdogs.ts'
+import type { WatchdogWrites } from './watchdogs/watchdogs.tx.ts'
 
 declare module '../core/http/use-cases.ts' {
   interface UseCases {
     readonly manageOrders: ManageOrders
     readonly reports: Reports
+    readonly manageWatchdogs: ManageWatchdogs
   }
 }
 
@@ -21,4 +24,8 @@ declare module '../core/wiring/relay.ts' {
   interface Relay {
     readonly reports: Reports
   }
+}
+
+declare module '../core/flow/write-side.ts' {
+  interface WriteSide extends WatchdogWrites {}
 }

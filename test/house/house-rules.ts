@@ -158,8 +158,8 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@koa/router', 'koa', 'zod'],
     platform: ['node:buffer', 'node:http'],
   },
-  { place: '*.problems.ts', imports: ['core/', 'console/', 'upkeep/'], libraries: [], platform: [] },
-  { place: '*.metrics.ts', imports: ['core/', 'console/', 'upkeep/'], libraries: ['prom-client'], platform: [] },
+  { place: '*.problems.ts', imports: ['core/', 'console/', 'upkeep/', 'insight/'], libraries: [], platform: [] },
+  { place: '*.metrics.ts', imports: ['core/', 'console/', 'upkeep/', 'insight/'], libraries: ['prom-client'], platform: [] },
   { place: '*.page.ts', imports: ['core/', 'console/', 'upkeep/', 'insight/', 'server/'], libraries: ['zod'], platform: ['node:buffer'] },
   {
     place: '*.command.ts',

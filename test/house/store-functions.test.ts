@@ -101,6 +101,9 @@ const WITH_STORE = ['trial/demo/sole-relay.ts', 'serving.ts', 'upkeep/restore/ru
   'upkeep/moving/store-in-use.ts',
   'upkeep/retention/retention.metrics.ts',
   'upkeep/retention/retention.problems.ts',
+  'insight/watchdogs/watchdogs.duty.ts',
+  'insight/watchdogs/watchdogs.metrics.ts',
+  'insight/watchdogs/watchdogs.problems.ts',
   'server/postgres/server-stores.ts',
 )
 

@@ -23,6 +23,7 @@ const WORDS: Readonly<Partial<Record<Problem['kind'], string>>> = {
   wal_grows: 'a growing write-ahead log',
   retention_stopped: 'retention that does not run or holds data back',
   retention_held: 'retention that does not run or holds data back',
+  watchdogs_held: 'watchdogs that are held back',
   erasure_pending: 'erased data that may be left in the files',
 }
 

@@ -7,7 +7,7 @@ import { CommandFailure, EXIT, endUnwritten, withExitCodes } from './exit-codes.
 
 /** The first commands of the help, in order, those of wings included. Others follow. */
 const ORDER =
-  'serve demo sandbox status check parcels history watch refresh forget endpoints deliveries retry replay inbox tail reload rebuild move-store'
+  'serve demo sandbox status check parcels history watch refresh forget endpoints deliveries retry replay inbox tail reload watchdogs rebuild move-store'
     .concat(' verify fingerprint restore prune backup export config hash-password operator secrets generate-key completion')
     .split(' ')
 

@@ -34,6 +34,7 @@ export function redactedConfig(config: Settings): Record<string, unknown> {
       proxy: endpoint.proxy === null ? null : maskUrl(endpoint.proxy.reveal()),
     })),
     delivery: config.delivery,
+    watchdogs: config.watchdogs,
     secrets: config.secrets,
     operator: config.operator === null ? null : { ...config.operator, url: maskPath(config.operator.url.reveal()) },
     portal: config.portal,

@@ -238,6 +238,17 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       'Retention has removed data that was still undelivered, in quarantine or needed, because it was older than retention.held',
     ],
   },
+  watchdogs_held: {
+    kind: 'warn',
+    state: 'watchdogs held back',
+    page: '/watchdogs',
+    tell: (of) => [
+      `No push comes and the carrier answers nothing since `,
+      time(of('since')),
+      `, so nothing is said of ${counted(Number(of('held')), 'parcel that may be', 'parcels that may be')} stalled`,
+    ],
+  },
+  watchdogs_resumed: { kind: 'ok', state: 'watchdogs resumed', page: '/watchdogs', tell: () => ['Parcels are watched over again'] },
   job_ended: { kind: 'ok', state: 'job ended', page: '/jobs', tell: (of) => [`The job ${of('job')} ended: ${of('state')}`] },
   test: {
     kind: 'ok',

@@ -207,6 +207,8 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   }),
   retention_held: () => ({ held: numbers(), since: since() }),
   retention_gave_up: () => ({ givenUp: numbers(), endpoints: texts() }),
+  watchdogs_held: () => ({ held: wholeNumber().describe('How many parcels may be stalled.'), since: since() }),
+  watchdogs_resumed: () => ({ since: since() }),
   test: () => ({}),
 }
 

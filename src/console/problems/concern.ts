@@ -27,6 +27,7 @@ export const CONCERN_KINDS = [
   'backup_old',
   'retention_stopped',
   'retention_held',
+  'watchdogs_held',
   'erasure_pending',
 ] as const
 

@@ -11,7 +11,9 @@ export interface TroubleBegun {
 
 export type EndEvent = Extract<
   OperatorEvent,
-  { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' | 'clock_trusted' }
+  {
+    readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' | 'clock_trusted' | 'watchdogs_resumed'
+  }
 >
 
 /** An event without what only the store knows: when the trouble began, and over restarts, how many pushes were refused and when no relay ran. */

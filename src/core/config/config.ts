@@ -158,6 +158,7 @@ function crossCheck(values: unknown, source: Source): readonly Finding[] {
     ...plainHttp(values),
     ...repeated(values, 'apps', 'username'),
     ...repeated(values, 'endpoints', 'name'),
+    ...repeated(values, 'watchdogs', 'name'),
     ...samePort(values),
     ...emptyQuietHours(values),
     ...untrustedHeader(values),

@@ -10,6 +10,7 @@ const LIVE: ReadonlySet<string> = new Set([
   'portal',
   'zone',
   'retention',
+  'watchdogs',
   'identifierReuseAfterMs',
   'backup',
   'webhook.sharedKeys',
@@ -38,6 +39,7 @@ export function reloadedSettings(before: Settings, next: Settings): readonly str
     .flatMap((name) => {
       if (name === 'endpoints') return changedItems(name, before.endpoints, next.endpoints)
       if (name === 'apps') return changedItems(name, before.apps, next.apps)
+      if (name === 'watchdogs') return changedItems(name, before.watchdogs, next.watchdogs)
       if (name === 'delivery' || name === 'retention' || PARTLY.has(name))
         return changedNames(sectionOf(before, name), sectionOf(next, name)).map((key) => `${name}.${key}`)
       return [name]

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { carrierPoll, carrierUpstream, delivery, endpoint, operator } from './schema-outbound.ts'
+import { watchdogs } from './schema-watchdogs.ts'
 import { looksWeak, oneOrTwoSecrets, type SchemaContext, secret } from './secret-setting.ts'
 import {
   cidr,
@@ -44,10 +45,15 @@ export function configSchema(context: SchemaContext) {
       .default([])
       .describe('Internal subscribers that receive every new entry.'),
     delivery: delivery(),
+    watchdogs: watchdogs(),
     secrets: atRestKeys(context),
     operator: operator(context).optional(),
     portal: portal(),
-    zone: zone.default('UTC').describe('Time zone, such as Europe/Stockholm, in which backups are scheduled and days are counted.'),
+    zone: zone
+      .default('UTC')
+      .describe(
+        'Time zone, such as Europe/Stockholm, in which backups are scheduled, days are counted and watchdogs look at the time of day.',
+      ),
     retention: retention(),
     identifierReuseAfter: z
       .union([z.literal('never'), duration('1d', '36500d')], { error: 'must be never, or a duration such as 180d' })

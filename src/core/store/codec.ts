@@ -100,7 +100,7 @@ function decodeLatest({ latest_status: status, latest_at_ms: atMs, latest_learnt
 }
 
 /** A feed event's kind is stored as its index in this list, so only append to it. */
-const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', 'join', 'retired', 'erased']
+const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', 'join', 'retired', 'erased', 'stalled', 'recovered']
 
 export function encodeFeedKind(kind: FeedKind): number {
   return FEED_KINDS.indexOf(kind)

@@ -15,6 +15,7 @@ import type { Contents } from './history/contents.ts'
 import { listEventValues, listStatuses } from './history/event-values.ts'
 import { findParcel } from './history/parcel-view.ts'
 import { nameParcels } from './history/parcels.ts'
+import { loadSightingsOf } from './history/sightings.ts'
 import { countHeld } from './ingest/held-pushes.ts'
 import { countQuarantined } from './ingest/inbox.ts'
 import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
@@ -66,6 +67,7 @@ export function createReadStore(engine: ReadEngine) {
     readFeed: (request: FeedRequest): Promise<FeedSlice> =>
       engine.snapshot(async (of) => ({ ...(await readFeed(of, engine.contents(of), request)), last: await engine.lastSequence(of) })),
     findParcel: withContents(findParcel),
+    loadSightings: withContents(loadSightingsOf),
     counts: now(countStore),
     countQuarantined: now(countQuarantined),
     answeredParcels: now(findAnsweredParcels),

@@ -363,6 +363,27 @@ export const COLUMNS = {
     learnt_at_ms: later(big),
     value: later(text),
   },
+  /**
+   * When to look at parcels that are watched over. Only a parcel that a rule watches, or of which a told breach lasts, has a row. `ask_at_ms`: when to
+   * ask the carrier before the parcel is told to be stalled; null: that is not to be told now.
+   */
+  watchdog_due: {
+    parcel_id: later(key(big)),
+    due_at_ms: later(big),
+    /** 1: a told breach lasts. */
+    is_open: later(small),
+    ask_at_ms: later(maybe(big)),
+  },
+  /** The breaches of rules that were told, each once for a parcel, a rule and the time since which it is stalled. `is_checked`: see `Verdict`. */
+  watchdog_breach: {
+    id: later(lasting),
+    parcel_id: later(big),
+    rule: later(text),
+    since_ms: later(big),
+    is_checked: later(small),
+    told_at_ms: later(big),
+    ended_at_ms: later(maybe(big)),
+  },
   /** The identifiers of erased parcels for which not all other records were searched yet. */
   erasure: { identifier: later(key(text)) },
   /** Sessions of the portal that were logged out. They are kept until they would have ended by themselves. */

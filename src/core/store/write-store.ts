@@ -2,7 +2,7 @@ import type { ReplayRequest } from '../domain/delivery/delivery-list.ts'
 import type { ComposedDelivery, NextRequest, QueuedFeed } from '../domain/delivery/dispatch-round.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, ConfiguredNames, EndpointState } from '../domain/delivery/endpoint-state.ts'
-import type { FeedEntries, FeedEntriesRequest } from '../domain/delivery/feed-entry.ts'
+import type { FeedEntries, FeedEntriesRequest, WatchdogNews } from '../domain/delivery/feed-entry.ts'
 import type { ChangeSet } from '../domain/history/change-set.ts'
 import type { KeptTombstones, MarkedTombstone, StorageState } from '../domain/history/erased.ts'
 import type { ContextChange } from '../domain/history/order-context.ts'
@@ -35,6 +35,8 @@ interface EngineVerbs {
   applyChanges(changes: ChangeSet): Promise<void>
   /** Saves what apps say of the orders of parcels that the transaction holds, and adds an `update` event for each to the feed. */
   saveContexts(contexts: readonly ContextChange[]): void
+  /** Adds events of rules to the feed, about parcels that the transaction holds, and queues the bodies for endpoints behind the events of the parcels. */
+  tellWatchdogs(news: readonly WatchdogNews[]): Promise<void>
   /** Reads events of the feed, with the payloads that endpoints get. */
   readFeedEntries(request: FeedEntriesRequest): Promise<FeedEntries>
   /** Queues an event that the relay has composed. It gets the next sequence and is due at once. */

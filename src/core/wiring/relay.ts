@@ -49,4 +49,4 @@ export interface Relay extends Storage, Recording {
 
 /** What a duty of a wing is made of, besides the capabilities. */
 export type DutyParts = Pick<Relay, 'reads' | 'write' | 'clock' | 'log' | 'meter' | 'settings' | 'wakeDispatcher' | 'replicas'> &
-  Pick<Relay, 'duties' | 'reprocessed' | 'retired'>
+  Pick<Relay, 'duties' | 'reprocessed' | 'retired' | 'carrier' | 'isQuiet'>

@@ -17,6 +17,7 @@ import {
   renumberedEvents,
   replicaConcerns,
   schema,
+  watchdogs,
 } from './migrations/steps.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
@@ -47,6 +48,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: orderContext.up },
   { servesFrom: 1, up: carrierReport.up },
   { servesFrom: 1, up: overwritten.up },
+  { servesFrom: 1, up: watchdogs.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

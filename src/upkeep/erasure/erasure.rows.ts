@@ -8,6 +8,7 @@ import { contentsUsedBy, listUnused } from '../../core/store/history/contents.ts
 import { loadContexts, removeContexts } from '../../core/store/history/order-contexts.ts'
 import { removeOverwritten } from '../../core/store/history/overwritten.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { removeWatched } from '../../core/store/history/watched.ts'
 import { listHeld, unpackBody } from '../../core/store/ingest/held-pushes.ts'
 import { statement } from '../../core/store/statement.ts'
 import type { DroppedParcels, WriteTx } from '../../core/store/write-store.ts'
@@ -136,6 +137,7 @@ async function eraseRows(session: Session, ids: readonly number[]): Promise<Eras
   removeContexts(session, ids)
   removeReportEvidence(session, ids)
   removeOverwritten(session, ids)
+  removeWatched(session, ids)
   const { rows: identifiers } = await session.run(removeIdentifiers, { ids })
   await deleteParcels(session, ids)
   return {

@@ -255,6 +255,7 @@ const UNIQUE: Readonly<Record<string, Unique>> = {
   inbox: { columns: ['parcel_id', 'digest'] },
   endpoint: { columns: ['name'], whenNull: 'removed_at_ms' },
   delivery: { columns: ['endpoint_id', 'parcel_id', 'sequence'] },
+  watchdog_breach: { columns: ['parcel_id', 'rule', 'since_ms'] },
 } satisfies { readonly [Name in keyof typeof COLUMNS]?: Unique<keyof (typeof COLUMNS)[Name]> }
 
 const KINDS = { big: 'number', int: 'number', small: 'number', text: 'text', bytes: 'bytes' } as const

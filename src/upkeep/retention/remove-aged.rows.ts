@@ -10,6 +10,7 @@ import { contentsUsedBy } from '../../core/store/history/contents.ts'
 import { removeContexts } from '../../core/store/history/order-contexts.ts'
 import { removeOverwritten } from '../../core/store/history/overwritten.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { removeWatched } from '../../core/store/history/watched.ts'
 import { INBOX_STATES } from '../../core/store/ingest/inbox.ts'
 import { loadSetting, saveSetting } from '../../core/store/settings.ts'
 import { statement } from '../../core/store/statement.ts'
@@ -195,6 +196,7 @@ async function removeParcels(session: Session, ids: readonly number[], limit: nu
   removeContexts(session, ids)
   removeReportEvidence(session, ids)
   removeOverwritten(session, ids)
+  removeWatched(session, ids)
   await removeJoins(session, ids)
   await deleteParcels(session, ids)
   return { identifiers: identifiers.map(({ value }) => value), contents }

@@ -12,6 +12,7 @@ import {
 } from '../../../src/console/problems/concern.ts'
 import { explainProblem } from '../../../src/console/problems/explain-problem.ts'
 import { isWarning, type Problem, problemsOf } from '../../../src/console/problems/verdict.ts'
+import { concernsOfHeld } from '../../../src/insight/watchdogs/watchdogs.problems.ts'
 import { failed, ok, warning } from '../../../src/upkeep/check/check.rules.ts'
 import { concernsOfStorage } from '../../../src/upkeep/erasure/erasure.rules.ts'
 import { concernsOfRetention } from '../../../src/upkeep/retention/retention.problems.ts'
@@ -79,6 +80,7 @@ const TROUBLES: Readonly<Record<ConcernKind, Partial<ConcernFacts>>> = {
   backup_old: { offered: concernOfVerdict('backup_old', 'No recent backup is known', failed('The newest backup is 9 days old')) },
   retention_stopped: { offered: concernsOfRetention({ ...report, endedAtMs: NOW - 6 * HOUR_MS - 1 }, TIMES) },
   retention_held: { offered: concernsOfRetention({ ...report, held: { deliveries: 3 }, heldSinceMs: NOW - 31 * DAY_MS }, TIMES) },
+  watchdogs_held: { offered: concernsOfHeld({ sinceMs: NOW - HOUR_MS, held: 3 }, NOW) },
   erasure_pending: { offered: concernsOfStorage({ state: 'pending', because: 'A search has not ended.' }) },
 }
 

@@ -43,6 +43,8 @@ const EVENTS: Readonly<Record<(typeof OPERATOR_EVENTS)[number], Told>> = {
   job_ended: ORDER,
   retention_held: ['retention_held'],
   retention_gave_up: PAST,
+  watchdogs_held: ['watchdogs_held'],
+  watchdogs_resumed: END,
 }
 
 const ALERTS: Readonly<Record<string, Told>> = {

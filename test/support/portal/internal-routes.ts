@@ -4,6 +4,7 @@ import { INTERNAL_ROUTES, ROUTES } from '../relay/routes.ts'
 /** The POST routes whose examples change nothing in the store. Some examples ask for a dry run. */
 const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess'].concat(
   'POST /relay/retention',
+  'POST /relay/watchdogs/try',
   'POST /relay/parcels/forget',
   'POST /relay/inbox/dismiss',
   'POST /relay/operator/test',

@@ -199,7 +199,7 @@ function spendingSection(calls: Counts, callsPerDay: number, nowMs: number): Mar
     .toSorted(([, a], [, b]) => b - a)
   const of = (name: string) => calls[name] ?? 0
   const spenders: readonly (readonly [name: string, count: number, ofThese: string])[] = [
-    ['Schedule', of('schedule'), 'scheduled polls'],
+    ['Schedule', of('schedule') + of('watchdog'), `scheduled polls, ${countText(of('watchdog'))} for watchdogs`],
     [
       'Apps’ questions',
       apps.reduce((sum, [, count]) => sum + count, 0),

@@ -64,6 +64,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   backup_old: ['runbooks', 'a-backup-is-missing-or-old', 'a backup is missing or old'],
   retention_stopped: ['runbooks', 'retention-does-not-run', 'retention does not run'],
   retention_held: ['runbooks', 'retention_held', 'retention is held back'],
+  watchdogs_held: ['runbooks', 'watchdogs_held', 'watchdogs are held back'],
   erasure_pending: ['runbooks', 'the-store-may-hold-erased-data', 'the store may hold erased data'],
   settings_differ: ['runbooks', 'settings-differ', 'settings differ'],
 }

@@ -57,16 +57,18 @@ interface Waiter {
   readonly settle: (outcome: Permit | Refusal) => void
 }
 
-/** Creates the queue. Calls for apps go before scheduled polls. Within a priority, calls go in the order of arrival. */
+/** Creates the queue. Calls for apps go first, then those for watchdogs, then scheduled polls. Within a priority, calls go in the order of arrival. */
 export function createCallQueue(options: CallQueueOptions) {
   const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
-  const rooms = { app: new Set<Waiter>(), schedule: new Set<Waiter>() }
+  /** By priority, the highest first. */
+  const rooms = { app: new Set<Waiter>(), watchdog: new Set<Waiter>(), schedule: new Set<Waiter>() }
+  const waitingButApps = (): number => rooms.watchdog.size + rooms.schedule.size
   let cancelTimer: (() => void) | null = null
   let isWriting = false
 
-  const everybody = (): readonly Waiter[] => [...rooms.app, ...rooms.schedule]
+  const everybody = (): readonly Waiter[] => [...rooms.app, ...rooms.watchdog, ...rooms.schedule]
   const leave = (waiter: Waiter, outcome: Permit | Refusal): void => {
-    if (rooms.app.delete(waiter) || rooms.schedule.delete(waiter)) waiter.settle(outcome)
+    if (Object.values(rooms).some((room) => room.delete(waiter))) waiter.settle(outcome)
   }
   const releaseSlot = (): void => {
     budget.release()
@@ -85,7 +87,7 @@ export function createCallQueue(options: CallQueueOptions) {
   const writeDown = async (): Promise<void> => {
     if (isWriting) return
     isWriting = true
-    const isWritten = await options.writeDown({ apps: rooms.app.size, schedule: rooms.schedule.size })
+    const isWritten = await options.writeDown({ apps: rooms.app.size, schedule: waitingButApps() })
     isWriting = false
     if (isWritten) admit()
     else refuseAll(UNWRITABLE_RETRY_MS)
@@ -96,7 +98,7 @@ export function createCallQueue(options: CallQueueOptions) {
     cancelTimer?.()
     cancelTimer = null
     for (;;) {
-      const next = rooms.app.values().next().value ?? rooms.schedule.values().next().value
+      const next = rooms.app.values().next().value ?? rooms.watchdog.values().next().value ?? rooms.schedule.values().next().value
       if (next === undefined) return
       const nowMs = clock.monotonic()
       const take = budget.takeSlot(nowMs, clock.now(), rooms.app.size > 0 ? 'app' : 'schedule')
@@ -107,7 +109,7 @@ export function createCallQueue(options: CallQueueOptions) {
       if (take.kind === 'spent') refuseAll(take.retryAfterMs)
       if (take.kind === 'unwritten') void writeDown()
       if (take.kind === 'paused') refuseImpatient(take.untilMs, nowMs)
-      if ('untilMs' in take && rooms.app.size + rooms.schedule.size > 0) {
+      if ('untilMs' in take && rooms.app.size + waitingButApps() > 0) {
         cancelTimer = startTimer(Math.max(1, Math.ceil(take.untilMs - nowMs)), admit)
       }
       return
@@ -117,7 +119,7 @@ export function createCallQueue(options: CallQueueOptions) {
   function take({ priority, giveUpAtMs, signal }: TakeRequest): Promise<Permit | Refusal> {
     const room = rooms[priority]
     const nowMs = clock.monotonic()
-    const ahead = rooms.app.size + (priority === 'app' ? 0 : rooms.schedule.size)
+    const ahead = rooms.app.size + (priority === 'app' ? 0 : rooms.watchdog.size) + (priority === 'schedule' ? rooms.schedule.size : 0)
     const outOfBudget = () => outOfBudgetFor(budget.earliestMs(nowMs, ahead) - nowMs)
     if (signal.aborted || room.size >= waitingMax) return Promise.resolve(outOfBudget())
     return new Promise((resolve) => {
@@ -135,7 +137,7 @@ export function createCallQueue(options: CallQueueOptions) {
       budget.pauseUntil(clock.monotonic() + waitMs)
       admit()
     },
-    waiting: () => rooms.app.size + rooms.schedule.size,
+    waiting: () => rooms.app.size + waitingButApps(),
   }
 }
 

@@ -96,7 +96,7 @@ export function latenessClass(latencyMs: number): string {
 }
 
 /** Who or what a call to the carrier is for. `language`: texts that entries lack. `repeat`: it repeats a call after a failure or a refused token. */
-export type CallSpender = 'schedule' | 'language' | 'operator' | 'token' | 'repeat' | `app:${string}`
+export type CallSpender = 'schedule' | 'watchdog' | 'language' | 'operator' | 'token' | 'repeat' | `app:${string}`
 
 /** Returns the tallies of `length` hours or days, up to the one that begins at `last`. A tally that is not stored has no counts. */
 export function seriesOf(

@@ -109,9 +109,33 @@ export interface FeedSlice {
 /**
  * The kinds of events in the feed (CONTRACT). `entry`: an entry is new. `update`: an entry changed. `united`: several entries became one.
  * `split`: an entry was split from another. `join`: two parcels became one. `retired`: retention deleted a parcel. `erased`: somebody erased
- * a parcel.
+ * a parcel. `stalled`: a rule of the config found that a parcel does not go on. `recovered`: that is over.
  */
-export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired' | 'erased'
+export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired' | 'erased' | WatchdogKind
+
+export type WatchdogKind = 'stalled' | 'recovered'
+
+/** A breach of a rule that was told. `checked`: whether the carrier was asked before. */
+export interface ToldBreach {
+  readonly rule: string
+  readonly sinceMs: number
+  readonly checked: boolean
+}
+
+/** What a rule says of a parcel, to tell it. `breach`: the id of the breach. `endpointIds`: who gets the body. */
+export interface WatchdogNews {
+  readonly kind: WatchdogKind
+  readonly parcelId: number
+  readonly breach: number
+  readonly body: Uint8Array
+  readonly endpointIds: readonly string[]
+  readonly nowMs: number
+}
+
+/** The event of a breach. Its entry is the negated id, so that no number of a sighting equals it. */
+export function watchdogEvent(sequence: number, { kind, parcelId, breach }: WatchdogNews): FeedEvent {
+  return { sequence, kind, parcelId, entry: -breach, payloadRef: null }
+}
 
 /** A parcel as it is now. `entries`: its history, newest first. */
 export interface FeedParcel extends AnswerSource {
@@ -139,12 +163,14 @@ interface ParcelEvent {
   readonly entry: Entry | null
   /** For `join`: the parcel that became part of `parcel`, and its identifiers; null: another kind of event. */
   readonly joined: { readonly parcelId: number; readonly identifiers: readonly string[] } | null
+  /** For `stalled` and `recovered`; null: another kind of event, or the breach is no longer known. */
+  readonly breach: ToldBreach | null
 }
 
 /** Encodes an event as JSON text. Unknown members are appended as text, because their numbers must be printed as they were received. */
 export function encodeFeedItem(item: FeedItem): string {
   if ('parcelId' in item) return JSON.stringify({ sequence: item.sequence, kind: item.kind, parcel: { id: String(item.parcelId) } })
-  const { sequence, kind, parcel, entry, joined } = item
+  const { sequence, kind, parcel, entry, joined, breach } = item
   const members: [string, string][] = [
     ['sequence', String(sequence)],
     ['kind', JSON.stringify(kind)],
@@ -155,6 +181,10 @@ export function encodeFeedItem(item: FeedItem): string {
   if (joined !== null) {
     members.push(['joined', JSON.stringify({ id: String(joined.parcelId), identifiers: joined.identifiers })])
     members.push(['entries', `[${parcel.entries.map(encodeEntry).join(',')}]`])
+  }
+  if (breach !== null) {
+    const { rule, sinceMs, checked } = breach
+    members.push(['watchdog', JSON.stringify({ rule, since: new Date(sinceMs).toISOString(), checked })])
   }
   return objectOf(members)
 }

@@ -125,6 +125,9 @@ export type OperatorEvent =
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
   /** Retention deleted undelivered, quarantined or needed data older than `retention.held`. `endpoints`: the ids of endpoints that did not get it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
+  /** Watchdogs tell nothing, because the relay neither gets pushes nor answers of the carrier. `held`: of how many parcels. */
+  | { readonly event: 'watchdogs_held'; readonly held: number; readonly since: string }
+  | { readonly event: 'watchdogs_resumed'; readonly since: string }
   /** An operator asked for this event, to test whether events arrive. It is sent but not stored. */
   | { readonly event: 'test' }
 
@@ -158,6 +161,8 @@ export const OPERATOR_EVENTS = [
   'job_ended',
   'retention_held',
   'retention_gave_up',
+  'watchdogs_held',
+  'watchdogs_resumed',
 ] as const satisfies readonly OperatorEvent['event'][]
 
 export function encodeOperatorEvent(event: OperatorEvent, nowMs: number): Uint8Array {

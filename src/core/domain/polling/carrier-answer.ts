@@ -3,8 +3,11 @@ import type { PollObservation } from '../history/observation.ts'
 import { isTlsFault, TLS_FAULTS, type TlsFault, tlsMeaning, tlsRemedy } from '../system-reason.ts'
 import { type CredentialRefusal, describeSpent, type RefusedBy } from './call-budget.ts'
 
-/** `app`: an app waits for the answer. `schedule`: nobody waits. If there are too few calls, apps go first (DOMAIN 6.4). */
-export type CallPriority = 'app' | 'schedule'
+/**
+ * `app`: an app waits for the answer. `watchdog`: a verdict about the parcel waits for it. `schedule`: nobody waits. If there are too few calls, they
+ * go in this order (DOMAIN 6.4).
+ */
+export type CallPriority = 'app' | 'watchdog' | 'schedule'
 
 export type CarrierAnswer =
   | { readonly kind: 'found'; readonly observation: PollObservation }

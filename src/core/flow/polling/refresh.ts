@@ -52,14 +52,14 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
   const [first, ...others] = languages
   const { together = alone, lapse } = ports
   return {
-    /** Makes a scheduled poll: in the first language, and in other languages only if texts are missing (DOMAIN 6.2). */
-    async poll(due: DuePoll): Promise<PollEnd> {
+    /** Makes a poll that no app waits for: in the first language, and in other languages only if texts are missing (DOMAIN 6.2). */
+    async poll(due: DuePoll, by: 'schedule' | 'watchdog' = 'schedule'): Promise<PollEnd> {
       // Use one signal for the whole poll. If the replica loses its lease during the poll, it may get a new lease with a new signal, which
       // would not end the poll.
       const signal = lapse?.()
       const further = (view: ParcelView) => missingLanguages(view, others)
       try {
-        return await pollOne(ports, due, { language: first, priority: 'schedule', spender: 'schedule', further, signal })
+        return await pollOne(ports, due, { language: first, priority: by, spender: by, further, signal })
       } catch (error) {
         // If the lease has run out, this is no failure, because the replica that becomes the poller asks again.
         if (hasLapsed({ signal })) return 'lapsed'
@@ -124,7 +124,7 @@ async function pollOne(ports: RefreshPorts, due: DuePoll, asking: Asking): Promi
       const more = await ask(ports, identifier, {
         ...asking,
         language,
-        spender: asking.spender === 'schedule' ? 'language' : asking.spender,
+        spender: asking.priority === 'app' ? asking.spender : 'language',
       })
       if (more.kind === 'unavailable') return hasLapsed(asking) ? 'lapsed' : endOfFailure(more.reason, asking)
       if (more.kind === 'found') await record(ports, more.observation)
@@ -175,7 +175,7 @@ function failureKindOf(answer: Failure): PollFailure['kind'] {
 /** `unusable` lets the schedule continue with other parcels, because the carrier may still answer about them. */
 function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshed {
   if (isUnusable({ kind: 'unavailable', reason })) return 'unusable'
-  return priority === 'schedule' && !isOfAll(reason) ? 'unusable' : 'unavailable'
+  return priority !== 'app' && !isOfAll(reason) ? 'unusable' : 'unavailable'
 }
 
 /** Returns the id of the parcel for which the answer was recorded; null: it was not recorded. */

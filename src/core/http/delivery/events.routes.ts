@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { AppError } from '../../domain/errors.ts'
 import type { FeedFollower, FeedPage, FollowFeed } from '../../flow/delivery/feed-tail.ts'
 import type { Log } from '../../flow/ports.ts'
-import { type AnswerOf, identifier, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
+import { type AnswerOf, identifier, instant, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { type Authorize, type HoldAccess, leavingOf } from '../server/authorize.ts'
 import { EdgeError } from '../server/errors.ts'
 import { headerValues } from '../server/request-headers.ts'
@@ -64,6 +64,14 @@ const feedEventSchema = named('FeedEvent', () =>
       kind: z.literal('erased').describe('The parcel was erased, with its events. No other parcel gets its id.'),
       sequence: z.int().min(1),
       parcel: z.strictObject({ id: numberedId() }),
+    }),
+    z.strictObject({
+      kind: z.enum(['stalled', 'recovered']).describe('A rule of `watchdogs` found the parcel stalled, or that is over.'),
+      ...eventMembers(),
+      watchdog: z
+        .strictObject({ rule: z.string(), since: instant(), checked: z.boolean().describe('Whether the carrier was asked before.') })
+        .optional()
+        .describe('Absent: it is no longer known.'),
     }),
     z.strictObject({
       kind: z.literal('join'),

@@ -3,6 +3,7 @@ import {
   type FeedEntry,
   type FeedEvent,
   type FeedItem,
+  type FeedKind,
   type FeedParcel,
   type FeedSlice,
   payloadOf,
@@ -23,6 +24,7 @@ import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
 import { viewParcels } from '../history/parcel-view.ts'
 import { loadSightingsOf } from '../history/sightings.ts'
+import { loadToldBreaches } from '../history/watched.ts'
 import type { Tables } from '../schema.ts'
 import { loadNumber } from '../settings.ts'
 import { statement } from '../statement.ts'
@@ -177,6 +179,8 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
     feedParcels(session, contents, holders),
     joins.length === 0 ? new Map<number, readonly string[]>() : joinedIdentifiers(session, joins),
   ])
+  const ofRules = rows.filter(({ kind }) => isOfRule(decodeFeedKind(kind))).map(({ entry }) => -entry)
+  const breaches = await loadToldBreaches(session, ofRules)
   const items: FeedItem[] = []
   for (const row of rows) {
     const kind = decodeFeedKind(row.kind)
@@ -194,7 +198,8 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
     }
     const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))
     const joined = kind === 'join' ? { parcelId: row.entry, identifiers: identifiers.get(row.sequence) ?? [] } : null
-    items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined })
+    const breach = isOfRule(kind) ? (breaches.get(-row.entry) ?? null) : null
+    items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined, breach })
   }
   return {
     items,
@@ -202,6 +207,10 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
     ended: rows.length < request.limit,
     prunedTo: await prunedTo(session),
   }
+}
+
+function isOfRule(kind: FeedKind): boolean {
+  return kind === 'stalled' || kind === 'recovered'
 }
 
 const living = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>

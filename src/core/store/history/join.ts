@@ -15,6 +15,7 @@ import { loadContexts, moveContexts } from './order-contexts.ts'
 import { removeOverwritten } from './overwritten.ts'
 import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
 import { moveSightings, saveSighting } from './sightings.ts'
+import { moveWatched } from './watched.ts'
 
 /**
  * Joins parcels (DOMAIN 1.4): moves the rows of the other parcels to the survivor, one table at a time, and deletes the other parcels. The
@@ -56,6 +57,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   moveContexts(session, contexts, into)
   // What was known before a join is known only as the joined parcel had it (DOMAIN 11.4).
   removeOverwritten(session, from)
+  await moveWatched(session, from, into)
   await moveInbox(session, from, into)
   await moveExpectedPushes(session, from, into)
   await moveReportEvidence(session, from, into)

@@ -16,6 +16,7 @@ import {
   pace,
   renumberedEvents,
   schema,
+  watchdogs,
 } from './migrations/steps.ts'
 
 export interface SqliteStep extends Migration {
@@ -36,6 +37,7 @@ export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0015-order-context': orderContext,
   '0016-carrier-report': carrierReport,
   '0017-overwritten': overwritten,
+  '0018-watchdogs': watchdogs,
 }
 
 /** The name of the first step in versions before the first release. */

@@ -1,5 +1,12 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { erasedEvent, type FeedEntries, type FeedEntriesRequest, retiredEvent, updateEvent } from '../../domain/delivery/feed-entry.ts'
+import {
+  erasedEvent,
+  type FeedEntries,
+  type FeedEntriesRequest,
+  retiredEvent,
+  updateEvent,
+  watchdogEvent,
+} from '../../domain/delivery/feed-entry.ts'
 import { certainNeeds } from '../../domain/history/batch-needs.ts'
 import type { WriteSet } from '../../domain/history/change-set.ts'
 import type { MarkedTombstone } from '../../domain/history/erased.ts'
@@ -132,6 +139,17 @@ function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
         memory.sequence = sequence
         saveContext(session, { ...context, sequence })
         appendFeed(session, updateEvent(sequence, context.parcelId))
+      }
+    },
+    async tellWatchdogs(news) {
+      for (const one of news) {
+        const sequence = (memory.sequence ?? 0) + 1
+        memory.sequence = sequence
+        appendFeed(session, watchdogEvent(sequence, one))
+        if (one.endpointIds.length > 0) enqueueComposed(session, sequence, one.body)
+        const { parcelId, nowMs } = one
+        for (const endpointId of one.endpointIds)
+          await queueDelivery(session, { endpointId, parcelId, sequence, inboxId: null, toldIn: null, nowMs })
       }
     },
     async queueComposed({ body, ...delivery }) {

@@ -1,7 +1,13 @@
 import { type Selectable, sql } from 'kysely'
 import type { EndpointHealth } from '../../../core/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
-import { type FeedEntries, type FeedEntriesRequest, type FeedEntry, updateEvent } from '../../../core/domain/delivery/feed-entry.ts'
+import {
+  type FeedEntries,
+  type FeedEntriesRequest,
+  type FeedEntry,
+  updateEvent,
+  watchdogEvent,
+} from '../../../core/domain/delivery/feed-entry.ts'
 import type { Subscriber } from '../../../core/domain/history/snapshot.ts'
 import { decodeEndpoint, encodeHealth, isReadableEndpoint } from '../../../core/store/codec.ts'
 import { encodeEndpoint, listEndpoints, saveEndpoint, saveHealth } from '../../../core/store/delivery/endpoints.ts'
@@ -221,6 +227,24 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
         enqueueFeed(
           session,
           contexts.map(({ sequence, parcelId }) => updateEvent(sequence, parcelId)),
+        )
+      })
+    },
+    async tellWatchdogs(news) {
+      const told = news.map((one) => ({ one, event: watchdogEvent(end.give(), one) }))
+      end.whenNumbered(() => {
+        const events = told.map(({ event }) => event)
+        enqueueFeed(session, events)
+        const sent = told.filter(({ one }) => one.endpointIds.length > 0)
+        enqueueComposed(
+          session,
+          sent.map(({ one, event }) => ({ sequence: event.sequence, body: one.body })),
+        )
+        enqueueDeliveries(
+          session,
+          sent.flatMap(({ one: { endpointIds, parcelId, nowMs }, event: { sequence } }) =>
+            endpointIds.map((endpointId) => ({ endpointId, parcelId, sequence, inboxId: null, toldIn: null, nowMs })),
+          ),
         )
       })
     },

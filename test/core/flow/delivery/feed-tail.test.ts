@@ -8,7 +8,7 @@ const NEVER = new AbortController().signal
 
 function itemOf(sequence: number, trackingIds: readonly string[] = ['1001']): FeedItem {
   const parcel = { parcelId: 1, identifiers: ['1001'], entries: [], trackingIds, distributionType: 'Mailbox', extra: [], order: NO_CONTEXT }
-  return { sequence, kind: 'update', parcel, entry: null, joined: null }
+  return { sequence, kind: 'update', parcel, entry: null, joined: null, breach: null }
 }
 
 /** Opens a feed in memory. `counts` tells how often it was read, and how many events it returned. */

@@ -126,3 +126,16 @@ export const overwritten = changes(
     select 'overwritten-since', cast('[' || cast(value as text) || ',' || cast(unixepoch('now', 'subsec') * 1000 as integer) || ']' as blob)
     from setting where name = 'sequence'`,
 )
+
+/** The parcels that are watched over: when to look at each, and the breaches of rules that were told. */
+export const watchdogs = changes(
+  'create table watchdog_due (parcel_id integer primary key, due_at_ms integer not null, is_open integer not null, ask_at_ms integer)',
+  'create index watchdog_due_at on watchdog_due (due_at_ms) where ask_at_ms is null',
+  'create index watchdog_ask_at on watchdog_due (ask_at_ms) where ask_at_ms is not null',
+  `create table watchdog_breach (id integer primary key autoincrement, parcel_id integer not null, rule text not null, since_ms integer not null,
+    is_checked integer not null, told_at_ms integer not null, ended_at_ms integer)`,
+  'create unique index watchdog_breach_once on watchdog_breach (parcel_id, rule, since_ms)',
+  'create index watchdog_breach_by_rule on watchdog_breach (rule, id)',
+  'create index watchdog_breach_open on watchdog_breach (id) where ended_at_ms is null',
+  'create index watchdog_breach_open_by_rule on watchdog_breach (rule, id) where ended_at_ms is null',
+)

@@ -1,0 +1,121 @@
+import { watchdogs } from '../../core/config/schema-watchdogs.ts'
+import { AppError } from '../../core/domain/errors.ts'
+import { NO_CONTEXT } from '../../core/domain/history/order-context.ts'
+import { readIdentifier } from '../../core/domain/identifiers.ts'
+import { readInput } from '../../core/domain/read-input.ts'
+import type { Reads, Relay } from '../../core/flow/relay.ts'
+import { loadAnswersOf } from '../../core/store/history/answers.ts'
+import { loadContexts } from '../../core/store/history/order-contexts.ts'
+import { loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { replay, type WatchdogRule, type WatchdogRules } from './watchdog.rules.ts'
+import {
+  countOpen,
+  countWaiting,
+  heldSinceMs,
+  type ListedBreach,
+  listBreaches,
+  listBreachesOfParcel,
+  listParcelsAfter,
+  loadFirstLoads,
+} from './watchdogs.rows.ts'
+import { watchedOf } from './watchdogs.tx.ts'
+
+/** A rule in effect. `loadedAtMs`: when it was first loaded as it is now; null: not yet. `open`: how many breaches of it last. */
+export interface ShownRule {
+  readonly rule: WatchdogRule
+  readonly loadedAtMs: number | null
+  readonly open: number
+}
+
+export interface WatchdogsView {
+  readonly rules: readonly ShownRule[]
+  /** How many parcels are told to be stalled once the carrier was asked about them. */
+  readonly waiting: number
+  /** Since when nothing is told, because the relay is deaf; null: it is not. */
+  readonly heldSinceMs: number | null
+}
+
+/** What a rule would have said of a parcel. `endedAtMs` null: it would last. */
+export interface TriedBreach {
+  readonly rule: string
+  readonly identifiers: readonly string[]
+  readonly sinceMs: number
+  readonly endedAtMs: number | null
+}
+
+export interface BreachQuery {
+  readonly rule: string | null
+  readonly isOpen: boolean
+  /** Only the breaches of this parcel, all on one page. */
+  readonly parcel: string | null
+  readonly cursor: string | null
+  readonly limit: number
+}
+
+/** One request tries rules on so many parcels. */
+const TRIED_AT_ONCE = 250
+
+export type ManageWatchdogs = ReturnType<typeof createManageWatchdogs>
+
+export function createManageWatchdogs({
+  reads,
+  clock,
+  rules,
+}: Pick<Relay, 'clock'> & Reads<'session' | 'loadSightings'> & { readonly rules: () => WatchdogRules }) {
+  const { session } = reads
+  return {
+    async view(): Promise<WatchdogsView> {
+      const [loads, open, waiting, held] = await Promise.all([
+        loadFirstLoads(session),
+        countOpen(session),
+        countWaiting(session),
+        heldSinceMs(session),
+      ])
+      const shown = rules().rules.map((rule) => ({
+        rule,
+        loadedAtMs: loads.get(rule.name) ?? null,
+        open: open.get(rule.name) ?? 0,
+      }))
+      return { rules: shown, waiting, heldSinceMs: held }
+    },
+    /** Lists breaches, the one that was told last first. Throws `not_found`: no parcel has the identifier. */
+    async list({ rule, isOpen, parcel, cursor, limit }: BreachQuery) {
+      if (parcel !== null) {
+        const all = await listBreachesOfParcel(session, readIdentifier(parcel))
+        if (all === null) throw new AppError('not_found', 'No parcel has this identifier.')
+        const breaches = all.filter((one) => (rule === null || one.rule === rule) && (!isOpen || one.endedAtMs === null))
+        return { breaches, next: null }
+      }
+      if (cursor !== null && !/^\d{1,15}$/.test(cursor)) throw new AppError('bad_request', 'The cursor is not one that the relay gave.')
+      const found = await listBreaches(session, { rule, isOpen, before: Number(cursor ?? Number.MAX_SAFE_INTEGER), limit: limit + 1 })
+      const breaches: readonly ListedBreach[] = found.slice(0, limit)
+      return { breaches, next: found.length > limit ? String(breaches.at(-1)?.id ?? '') : null }
+    },
+    /**
+     * Says what rules would have said of some parcels in the time `forMs` until now, had they been in effect. `body`: rules as in the config, unchecked. `after`: the
+     * cursor of the answer before; null: from the first parcel. Throws `bad_request`, which names every mistake.
+     */
+    async tryRules(body: unknown, forMs: number, after: number | null) {
+      const tried = readInput('body', watchdogs(), body)
+      const ids = await listParcelsAfter(session, { after: after ?? 0, limit: TRIED_AT_ONCE })
+      const [sightings, contexts, answers, names] = await Promise.all([
+        reads.loadSightings(ids),
+        loadContexts(session, ids),
+        loadAnswersOf(session, ids),
+        ids.length === 0 ? [] : loadIdentifiersOf(session, ids),
+      ])
+      const nowMs = clock.now()
+      const named = Map.groupBy(names, (row) => row.parcel_id)
+      const breaches = ids.flatMap((id): readonly TriedBreach[] => {
+        const { parcel } = watchedOf(sightings.get(id) ?? [], contexts.get(id) ?? NO_CONTEXT, answers.get(id) ?? [])
+        const identifiers = (named.get(id) ?? []).map(({ value }) => value)
+        return tried.flatMap((rule) =>
+          replay(rule, rules().zone, parcel, nowMs)
+            .filter((breach) => breach.sinceMs >= nowMs - forMs)
+            .map((breach) => ({ rule: rule.name, identifiers, ...breach })),
+        )
+      })
+      return { parcels: ids.length, breaches, next: ids.length < TRIED_AT_ONCE ? null : (ids.at(-1) ?? null) }
+    },
+  }
+}

@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { parse } from 'yaml'
+import { type AskRelay, asking, type ClientOptions, describeProblem, order } from '../../console/cli/asking/ask-relay.ts'
+import { addLimitOption, type LimitOptions, printList } from '../../console/cli/asking/lists.ts'
+import { failUsage } from '../../console/cli/exit-codes.ts'
+import { age, createProgressLine, plain, table } from '../../console/cli/terminal.ts'
+import { counted } from '../../core/domain/amounts.ts'
+import { describeFailure } from '../../core/domain/system-reason.ts'
+import type { BreachAnswer, TriedAnswer, WatchdogsAnswer } from './watchdogs.routes.ts'
+
+/** `watchdogs`: shows which parcels rules find stalled, and what a rule would have said. */
+export function watchdogsCommand(): Command {
+  return new Command('watchdogs')
+    .description('show which parcels the rules of the config find stalled, and try rules on the stored histories')
+    .addCommand(listCommand(), { isDefault: true })
+    .addCommand(tryCommand())
+}
+
+interface ListOptions extends ClientOptions, LimitOptions {
+  readonly rule?: string
+  readonly parcel?: string
+  readonly ended?: boolean
+}
+
+function listCommand(): Command {
+  const command = new Command('list')
+    .description('list the rules, and the parcels that they find stalled')
+    .option('--rule <name>', 'only those that this rule finds')
+    .option('--parcel <identifier>', 'only this parcel')
+    .option('--ended', 'also what is over')
+  return asking(addLimitOption(command), async (ask, { rule, parcel, ended, limit, ...options }: ListOptions) => {
+    const view = await ask<WatchdogsAnswer>('GET', '/relay/watchdogs')
+    if (!view.ok) throw new Error(describeProblem(view))
+    if (options.json !== true) process.stdout.write(presentRules(view.body))
+    const query = { rule, parcel, open: ended === true ? undefined : 'true' }
+    await printList<BreachAnswer>(ask, { path: '/relay/watchdogs/breaches', name: 'breaches', limit, query }, options, present)
+  })
+}
+
+function presentRules({ watchdogs, waiting, heldSince }: WatchdogsAnswer): string {
+  if (watchdogs.length === 0) return 'The config has no rules: see watchdogs in docs/configuration.md.\n'
+  const rules = table(
+    ['rule', 'stalled', 'in effect for'],
+    watchdogs.map(({ name, open, loadedAt }) => [name, String(open), loadedAt === null ? 'not yet' : age(loadedAt)]),
+  )
+  const held = heldSince === null ? '' : ` Nothing is told for ${age(heldSince)}: neither pushes nor polls tell anything.`
+  return `${rules}${waiting === 0 ? '' : `${counted(waiting, 'parcel waits', 'parcels wait')} for an answer of the carrier.${held}\n`}\n`
+}
+
+function present(breaches: readonly BreachAnswer[]): string {
+  if (breaches.length === 0) return 'No parcel is stalled.\n'
+  return table(
+    ['parcel', 'rule', 'stalled for', 'checked', 'over'],
+    breaches.map(({ parcel, rule, since, checked, endedAt }) => [
+      parcel.identifiers[0] ?? parcel.id,
+      plain(rule),
+      age(since),
+      checked ? 'yes' : 'no',
+      endedAt === null ? '' : `${age(endedAt)} ago`,
+    ]),
+  )
+}
+
+interface TryOptions extends ClientOptions {
+  readonly since: string
+}
+
+function tryCommand(): Command {
+  const command = new Command('try')
+    .description('say what rules would have found in the stored histories; nothing is told or stored')
+    .argument('<file>', 'a YAML file with a list of rules, or with such a list under `watchdogs`')
+    .option('--since <duration>', 'only parcels that were stalled since this long ago', '30d')
+  return asking(command, async (ask, file: string, options: TryOptions) => {
+    const rules = readRules(file)
+    if (rules === null) return
+    const breaches = await tryAll(ask, rules, options.since)
+    if (options.json === true) return void process.stdout.write(`${JSON.stringify({ breaches })}\n`)
+    process.stdout.write(breaches.length === 0 ? 'No parcel would have been found stalled.\n' : presentTried(breaches))
+  })
+}
+
+/** Null: the file cannot be read, which was said. */
+function readRules(file: string): object | null {
+  try {
+    const read: unknown = parse(readFileSync(file, 'utf8'))
+    const rules = typeof read === 'object' && read !== null && 'watchdogs' in read ? read.watchdogs : read
+    if (typeof rules === 'object' && rules !== null) return rules
+    failUsage(`watchdogs: ${file} has no list of rules`)
+    return null
+  } catch (error) {
+    failUsage(`watchdogs: ${file} cannot be read: ${describeFailure(error)}`)
+    return null
+  }
+}
+
+async function tryAll(ask: AskRelay, rules: object, since: string): Promise<TriedAnswer['breaches']> {
+  const breaches: TriedAnswer['breaches'][number][] = []
+  const progress = createProgressLine(process.stderr)
+  let looked = 0
+  for (let after: number | null = null; ; ) {
+    const asked = new URLSearchParams({ since, ...(after === null ? {} : { after: String(after) }) })
+    const answer = await order<TriedAnswer>(ask, 'POST', `/relay/watchdogs/try?${asked.toString()}`, rules)
+    breaches.push(...answer.breaches)
+    looked += answer.parcels
+    after = answer.next
+    if (after === null) break
+    progress.show('trying', looked, 0, 'parcels')
+  }
+  if (looked > 0) progress.end()
+  return breaches
+}
+
+function presentTried(breaches: TriedAnswer['breaches']): string {
+  const rows = breaches.map(({ rule, identifiers, since, endedAt }) => [rule, identifiers[0] ?? '', since, endedAt ?? 'still'])
+  const counts = [...Map.groupBy(breaches, ({ rule }) => rule)].map(([rule, of]) => `${rule}: ${counted(of.length, 'time', 'times')}`)
+  return `${table(['rule', 'parcel', 'stalled since', 'until'], rows)}\n${counts.join('\n')}\n`
+}

@@ -1,0 +1,30 @@
+import { Gauge, type Registry } from 'prom-client'
+import type { Reads } from '../../core/flow/relay.ts'
+import { countOpen, countWaiting, heldSinceMs } from './watchdogs.rows.ts'
+
+export function registerWatchdogs(registry: Registry, { reads }: Reads<'session'>): () => Promise<void> {
+  const registers = [registry]
+  const open = new Gauge({
+    name: 'relay_watchdog_breaches',
+    help: 'Breaches of rules that last, by rule.',
+    labelNames: ['rule'],
+    registers,
+  })
+  const waiting = new Gauge({
+    name: 'relay_watchdog_waiting',
+    help: 'Parcels that are told to be stalled once the carrier was asked about them, up to 100,000.',
+    registers,
+  })
+  const held = new Gauge({
+    name: 'relay_watchdogs_held',
+    help: '1 while nothing is told, because neither pushes nor polls tell anything.',
+    registers,
+  })
+  return async () => {
+    const [counts, count, since] = await Promise.all([countOpen(reads.session), countWaiting(reads.session), heldSinceMs(reads.session)])
+    open.reset()
+    for (const [rule, of] of counts) open.set({ rule }, of)
+    waiting.set(count)
+    held.set(since === null ? 0 : 1)
+  }
+}

@@ -1,0 +1,29 @@
+import type { FindConcerns, Found } from '../../console/problems/concern.ts'
+import { counted, spanText } from '../../core/domain/amounts.ts'
+import type { Reads } from '../../core/flow/relay.ts'
+import { countWaiting, heldSinceMs } from './watchdogs.rows.ts'
+
+/** Finds out whether verdicts are held back because the relay is deaf (DOMAIN 9.5). */
+export function watchdogProblems({ reads }: Reads<'session'>): FindConcerns {
+  return async ({ nowMs }) => {
+    const sinceMs = await heldSinceMs(reads.session)
+    return sinceMs === null ? [] : concernsOfHeld({ sinceMs, held: await countWaiting(reads.session) }, nowMs)
+  }
+}
+
+const HELD_LONG_MS = 3_600_000
+
+export function concernsOfHeld({ sinceMs, held }: { readonly sinceMs: number; readonly held: number }, nowMs: number): readonly Found[] {
+  if (held === 0 || nowMs - sinceMs < HELD_LONG_MS) return []
+  return [
+    {
+      kind: 'watchdogs_held',
+      title: `Nothing is said of ${counted(held, 'parcel that may be', 'parcels that may be')} stalled`,
+      sinceMs,
+      evidence: [
+        `For ${spanText(nowMs - sinceMs)} neither pushes nor polls have told anything, so a silent parcel and a deaf relay look alike.`,
+      ],
+      todo: ['Mend what keeps the carrier from answering. The parcels are then asked about before anything is told.'],
+    },
+  ]
+}

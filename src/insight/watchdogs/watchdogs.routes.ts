@@ -1,0 +1,141 @@
+import { z } from 'zod'
+import { watchdogs } from '../../core/config/schema-watchdogs.ts'
+import { formatDuration } from '../../core/domain/amounts.ts'
+import {
+  type AnswerOf,
+  identifier,
+  instant,
+  named,
+  numberedId,
+  presentInstant,
+  wholeNumber,
+} from '../../core/http/server/answer-schemas.ts'
+import { count, durationMs, flag, page, query, text } from '../../core/http/server/route.ts'
+import { callRoute, jsonBody, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
+import type { ShownRule, TriedBreach } from './manage-watchdogs.ts'
+import type { ListedBreach } from './watchdogs.rows.ts'
+
+const values = () => z.array(z.string()).nullable().describe('Null: any.')
+
+const ruleSchema = named('Watchdog', () =>
+  z.strictObject({
+    name: z.string(),
+    when: z.strictObject({ status: values(), detailedStatus: values(), distributionType: values(), label: values() }),
+    notWithin: z.string().nullable().describe('Such as `48h`; null, and `notBy` too: a parcel is stalled at once.'),
+    notBy: z.string().nullable().describe('A time of day in `zone`.'),
+    until: z.array(z.string()).nullable().describe('Null: any later entry ends the watch.'),
+    past: z.boolean(),
+    loadedAt: instant().nullable().describe('Since when it is in effect as it is; null: not yet.'),
+    open: wholeNumber().describe('How many parcels it finds stalled now.'),
+  }),
+)
+
+const viewSchema = () =>
+  z.strictObject({
+    watchdogs: z.array(ruleSchema()),
+    waiting: wholeNumber().describe(
+      'How many parcels are told to be stalled once the carrier was asked about them; at most 100,000 are counted.',
+    ),
+    heldSince: instant()
+      .nullable()
+      .describe('Since when nothing is told, because neither pushes nor polls tell anything; null: parcels are told.'),
+  })
+
+const breachSchema = named('WatchdogBreach', () =>
+  z.strictObject({
+    id: numberedId(),
+    rule: z.string(),
+    parcel: z.strictObject({ id: numberedId(), identifiers: z.array(identifier()) }),
+    since: instant().describe('Since when the parcel is stalled by the rule.'),
+    checked: z.boolean().describe('Whether the carrier was asked before it was told.'),
+    toldAt: instant(),
+    endedAt: instant().nullable().describe('Null: it lasts.'),
+  }),
+)
+
+const triedSchema = () =>
+  z.strictObject({
+    parcels: wholeNumber().describe('How many parcels were looked at.'),
+    breaches: z.array(
+      z.strictObject({
+        rule: z.string(),
+        identifiers: z.array(identifier()),
+        since: instant(),
+        endedAt: instant().nullable().describe('When the relay learnt what would have ended it; null: it would last.'),
+      }),
+    ),
+    next: wholeNumber().nullable().describe('The `after` of the next request; null: all parcels were looked at.'),
+  })
+
+export type WatchdogsAnswer = AnswerOf<typeof viewSchema>
+export type BreachAnswer = AnswerOf<typeof breachSchema>
+export type TriedAnswer = AnswerOf<typeof triedSchema>
+
+const TRIED_RULES = [{ name: 'no-scan', when: { status: ['Ingested'] }, notWithin: '48h' }]
+const YEAR_S = 366 * 86_400
+/** The greatest list of rules is far smaller. */
+const BODY_BYTES_MAX = 256 * 1024
+
+export const WATCHDOGS_ROUTES = [
+  callRoute('get', '/relay/watchdogs', {
+    summary: 'Show the rules that watch over parcels, and how many each finds stalled',
+    answers: { 200: ['Watchdogs', viewSchema] },
+    answer: async ({ manageWatchdogs }) => {
+      const { rules, waiting, heldSinceMs } = await manageWatchdogs.view()
+      return [200, { watchdogs: rules.map(presentRule), waiting, heldSince: presentInstant(heldSinceMs) }]
+    },
+  }),
+  listRoute('/relay/watchdogs/breaches', {
+    summary: 'List which parcels rules have found stalled, the last told first',
+    description: 'A parcel has at most a hundred. With `parcel` all of them are on one page.',
+    query: query({
+      ...page,
+      rule: text.describe('Only breaches of the rule with this name.'),
+      open: flag.describe('Only breaches that last.'),
+      parcel: text.describe('Only breaches of the parcel with this identifier.'),
+    }),
+    problems: ['bad_tracking_number', 'not_found'],
+    items: ['breaches', breachSchema],
+    read: ({ manageWatchdogs }, { rule, open, parcel, cursor, limit }) =>
+      manageWatchdogs.list({ rule, isOpen: open, parcel, cursor, limit }),
+    present: presentBreach,
+  }),
+  queryRoute('post', '/relay/watchdogs/try', {
+    summary: 'Show what rules would have said of the stored histories',
+    description:
+      'The body is a list of rules as in `watchdogs` of the config. Each request looks at some parcels; the next goes on with `after`. Nothing is stored or told.',
+    query: query({
+      since: durationMs(YEAR_S)
+        .default(30 * 86_400_000)
+        .describe('Only breaches since this long ago, such as `30d`.'),
+      after: count.nullable().default(null).describe('The `next` of the answer before.'),
+    }),
+    body: jsonBody(watchdogs, TRIED_RULES, BODY_BYTES_MAX),
+    answers: { 200: ['What the rules would have said', triedSchema] },
+    example: 'since=30d',
+    answer: async ({ manageWatchdogs }, { body, query: { since, after } }) => {
+      const { breaches, ...rest } = await manageWatchdogs.tryRules(body, since, after)
+      return [200, { ...rest, breaches: breaches.map(presentTried) }]
+    },
+  }),
+]
+
+function presentRule({ rule: { notWithinMs, ...rule }, loadedAtMs, open }: ShownRule) {
+  return { ...rule, notWithin: notWithinMs === null ? null : formatDuration(notWithinMs), loadedAt: presentInstant(loadedAtMs), open }
+}
+
+function presentBreach({ id, rule, parcelId, identifiers, sinceMs, checked, toldAtMs, endedAtMs }: ListedBreach): BreachAnswer {
+  return {
+    id: String(id),
+    rule,
+    parcel: { id: String(parcelId), identifiers },
+    since: presentInstant(sinceMs),
+    checked,
+    toldAt: presentInstant(toldAtMs),
+    endedAt: presentInstant(endedAtMs),
+  }
+}
+
+function presentTried({ rule, identifiers, sinceMs, endedAtMs }: TriedBreach) {
+  return { rule, identifiers, since: presentInstant(sinceMs), endedAt: presentInstant(endedAtMs) }
+}

@@ -1,0 +1,291 @@
+import { sql } from 'kysely'
+import type { Session } from '../../core/store/engine.ts'
+import { loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { loadSetting, removeSetting, saveSetting } from '../../core/store/settings.ts'
+import { statement } from '../../core/store/statement.ts'
+import type { FirstLoads, KnownBreach } from './watchdog.rules.ts'
+
+/** When to look at a parcel of which a told breach lasts, and which no rule will find stalled: when it changes. */
+const NEVER_MS = Number.MAX_SAFE_INTEGER
+
+/** A time of looks that has come by any clock, also when ours is put back. */
+export const AT_ONCE = 0
+
+/** Sets the time of a look, unless an earlier one is set. A parcel that waits for an answer, or of which a breach lasts, is looked at now. */
+const plan = statement<{ parcelId: number; dueAtMs: number }>()((db, p, { least }) =>
+  db
+    .insertInto('watchdog_due')
+    .values({ parcel_id: p.parcelId, due_at_ms: p.dueAtMs, is_open: 0, ask_at_ms: null })
+    .onConflict((conflict) =>
+      conflict.column('parcel_id').doUpdateSet((row) => ({
+        due_at_ms: row
+          .case()
+          .when(row.or([row('watchdog_due.is_open', '=', 1), row('watchdog_due.ask_at_ms', 'is not', null)]))
+          .then(AT_ONCE)
+          .else(least(row.ref('watchdog_due.due_at_ms'), row.ref('excluded.due_at_ms')))
+          .end(),
+        ask_at_ms: null,
+      })),
+    ),
+)
+const lookAgain = statement<{ parcelId: number }>()((db, p) =>
+  db
+    .updateTable('watchdog_due')
+    .set({ due_at_ms: AT_ONCE, ask_at_ms: null })
+    .where('parcel_id', '=', p.parcelId)
+    .where((row) => row.or([row('is_open', '=', 1), row('ask_at_ms', 'is not', null)])),
+)
+
+/** Notes that a parcel has changed. `dueAtMs`: when the change can make it stalled; null: it cannot. Costs one look into an index for most. */
+export function noteChange(session: Session, parcelId: number, dueAtMs: number | null): void {
+  if (dueAtMs === null) session.enqueueWrite(lookAgain, { parcelId })
+  else session.enqueueWrite(plan, { parcelId, dueAtMs })
+}
+
+const due = statement<{ nowMs: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('watchdog_due')
+    .select('parcel_id')
+    .where('ask_at_ms', 'is', null)
+    .where('due_at_ms', '<=', p.nowMs)
+    .orderBy('due_at_ms')
+    .limit(p.limit),
+)
+const waiting = statement<{ nowMs: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('watchdog_due')
+    .select('parcel_id')
+    .where('ask_at_ms', 'is not', null)
+    .where('ask_at_ms', '<=', p.nowMs)
+    .orderBy('ask_at_ms')
+    .limit(p.limit),
+)
+const parcelsAfter = statement<{ after: number; limit: number }>()((db, p) =>
+  db.selectFrom('parcel').select('id as parcel_id').where('id', '>', p.after).orderBy('id').limit(p.limit),
+)
+const watchedAfter = statement<{ after: number; limit: number }>()((db, p) =>
+  db.selectFrom('watchdog_due').select('parcel_id').where('parcel_id', '>', p.after).orderBy('parcel_id').limit(p.limit),
+)
+
+async function idsOf(rows: Promise<readonly { readonly parcel_id: number }[]>): Promise<readonly number[]> {
+  return (await rows).map((row) => row.parcel_id)
+}
+
+/** The parcels at which to look, the most overdue first. Reads only the rows that are due. */
+export function findDue(session: Session, page: { readonly nowMs: number; readonly limit: number }) {
+  return idsOf(session.all(due, page))
+}
+
+/** The parcels about which to ask the carrier before they are told to be stalled. */
+export function findWaiting(session: Session, page: { readonly nowMs: number; readonly limit: number }) {
+  return idsOf(session.all(waiting, page))
+}
+
+export function listParcelsAfter(session: Session, page: { readonly after: number; readonly limit: number }) {
+  return idsOf(session.all(parcelsAfter, page))
+}
+
+/** The parcels that were watched over by rules that are gone. */
+export function listWatchedAfter(session: Session, page: { readonly after: number; readonly limit: number }) {
+  return idsOf(session.all(watchedAfter, page))
+}
+
+const save = statement<{ parcelId: number; dueAtMs: number; isOpen: number; askAtMs: number | null }>()((db, p) =>
+  db
+    .insertInto('watchdog_due')
+    .values({ parcel_id: p.parcelId, due_at_ms: p.dueAtMs, is_open: p.isOpen, ask_at_ms: p.askAtMs })
+    .onConflict((conflict) => conflict.column('parcel_id').doUpdateSet({ due_at_ms: p.dueAtMs, is_open: p.isOpen, ask_at_ms: p.askAtMs })),
+)
+const remove = statement<{ parcelId: number }>()((db, p) => db.deleteFrom('watchdog_due').where('parcel_id', '=', p.parcelId))
+
+export interface DueRow {
+  readonly nextMs: number | null
+  readonly isOpen: boolean
+  readonly askAtMs: number | null
+}
+
+/** Saves when to look at a parcel next. */
+export function saveDue(session: Session, parcelId: number, { nextMs, isOpen, askAtMs }: DueRow): void {
+  if (nextMs === null && !isOpen && askAtMs === null) session.enqueueWrite(remove, { parcelId })
+  else session.enqueueWrite(save, { parcelId, dueAtMs: nextMs ?? NEVER_MS, isOpen: isOpen ? 1 : 0, askAtMs })
+}
+
+const insert = statement<{ parcelId: number; rule: string; sinceMs: number; isChecked: number; nowMs: number }>()((db, p) =>
+  db
+    .insertInto('watchdog_breach')
+    .values({
+      parcel_id: p.parcelId,
+      rule: p.rule,
+      since_ms: p.sinceMs,
+      is_checked: p.isChecked,
+      told_at_ms: p.nowMs,
+      ended_at_ms: null,
+    })
+    .onConflict((conflict) => conflict.columns(['parcel_id', 'rule', 'since_ms']).doNothing())
+    .returning('id'),
+)
+const end = statement<{ id: number; nowMs: number }>()((db, p) =>
+  db.updateTable('watchdog_breach').set({ ended_at_ms: p.nowMs }).where('id', '=', p.id),
+)
+
+interface ToldBreachRow extends Pick<KnownBreach, 'rule' | 'sinceMs'> {
+  readonly parcelId: number
+  readonly checked: boolean
+  readonly nowMs: number
+}
+
+/** Saves that a breach is told. Null: it was told before. */
+export async function addBreach(session: Session, { parcelId, rule, sinceMs, checked, nowMs }: ToldBreachRow): Promise<number | null> {
+  const [row] = await session.all(insert, { parcelId, rule, sinceMs, isChecked: checked ? 1 : 0, nowMs })
+  return row?.id ?? null
+}
+
+export function endBreach(session: Session, id: number, nowMs: number): void {
+  session.enqueueWrite(end, { id, nowMs })
+}
+
+const COUNTED_MAX = 100_000
+
+const counted = statement()((db) =>
+  db
+    .selectFrom((of) =>
+      of.selectFrom('watchdog_due').select('parcel_id').where('ask_at_ms', 'is not', null).limit(sql.lit(COUNTED_MAX)).as('some'),
+    )
+    .select((of) => of.fn.countAll<number>().as('count')),
+)
+const openOfRules = statement()((db) =>
+  db
+    .selectFrom('watchdog_breach')
+    .select((of) => ['rule', of.fn.countAll<number>().as('count')])
+    .where('ended_at_ms', 'is', null)
+    .groupBy('rule'),
+)
+
+/** Counts the parcels that are told to be stalled once the carrier has been asked, up to 100,000. */
+export async function countWaiting(session: Session): Promise<number> {
+  const [row] = await session.all(counted, {})
+  return Number(row?.count ?? 0)
+}
+
+/** Counts the breaches that last, by rule. */
+export async function countOpen(session: Session): Promise<ReadonlyMap<string, number>> {
+  return new Map((await session.all(openOfRules, {})).map(({ rule, count }) => [rule, Number(count)]))
+}
+
+const anyBreach = statement<{ before: number; limit: number }>()((db, p) =>
+  db.selectFrom('watchdog_breach').selectAll().where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
+)
+const ofRule = statement<{ rule: string; before: number; limit: number }>()((db, p) =>
+  db.selectFrom('watchdog_breach').selectAll().where('rule', '=', p.rule).where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
+)
+const open = statement<{ before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('watchdog_breach')
+    .selectAll()
+    .where('ended_at_ms', 'is', null)
+    .where('id', '<', p.before)
+    .orderBy('id', 'desc')
+    .limit(p.limit),
+)
+const openOfRule = statement<{ rule: string; before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('watchdog_breach')
+    .selectAll()
+    .where('ended_at_ms', 'is', null)
+    .where('rule', '=', p.rule)
+    .where('id', '<', p.before)
+    .orderBy('id', 'desc')
+    .limit(p.limit),
+)
+const ofParcel = statement<{ parcelId: number }>()((db, p) =>
+  db.selectFrom('watchdog_breach').selectAll().where('parcel_id', '=', p.parcelId).orderBy('id', 'desc'),
+)
+const parcelOf = statement<{ identifier: string }>()((db, p) =>
+  db.selectFrom('identifier').select('parcel_id').where('value', '=', p.identifier),
+)
+
+export interface BreachFilter {
+  /** Null: all rules. */
+  readonly rule: string | null
+  readonly isOpen: boolean
+  /** Only breaches with lower ids. */
+  readonly before: number
+  readonly limit: number
+}
+
+export interface ListedBreach extends KnownBreach {
+  readonly parcelId: number
+  readonly identifiers: readonly string[]
+  readonly checked: boolean
+  readonly toldAtMs: number
+}
+
+/** Lists breaches, the one that was told last first. */
+export async function listBreaches(session: Session, { rule, isOpen, ...page }: BreachFilter): Promise<readonly ListedBreach[]> {
+  const rows = await (rule === null
+    ? session.all(isOpen ? open : anyBreach, page)
+    : session.all(isOpen ? openOfRule : ofRule, { ...page, rule }))
+  return await named(session, rows)
+}
+
+/** Lists the breaches of a parcel, which are few; null: no parcel has the identifier. */
+export async function listBreachesOfParcel(session: Session, identifier: string): Promise<readonly ListedBreach[] | null> {
+  const [parcel] = await session.all(parcelOf, { identifier })
+  return parcel === undefined ? null : await named(session, await session.all(ofParcel, { parcelId: parcel.parcel_id }))
+}
+
+type BreachRow = typeof ofParcel extends { types?: (params: never) => infer Row } ? Row : never
+
+async function named(session: Session, rows: readonly BreachRow[]): Promise<readonly ListedBreach[]> {
+  const ids = [...new Set(rows.map((row) => row.parcel_id))]
+  const names = Map.groupBy(ids.length === 0 ? [] : await loadIdentifiersOf(session, ids), (row) => row.parcel_id)
+  return rows.map((row) => ({
+    id: row.id,
+    parcelId: row.parcel_id,
+    identifiers: (names.get(row.parcel_id) ?? []).map(({ value }) => value),
+    rule: row.rule,
+    sinceMs: row.since_ms,
+    checked: row.is_checked === 1,
+    toldAtMs: row.told_at_ms,
+    endedAtMs: row.ended_at_ms,
+  }))
+}
+
+const SETTING = 'watchdogs'
+const HELD_SETTING = 'watchdogs-held'
+
+/** What the store knows of the rules. `sweptTo`: while rules have changed, the last parcel that was judged by the new ones; null: all were. */
+export interface StoredRules {
+  readonly rules: readonly { readonly name: string; readonly rule: string; readonly loadedAtMs: number }[]
+  readonly sweptTo: number | null
+}
+
+/** Only the poller writes them, so they need no lock. */
+export async function loadStoredRules(session: Session): Promise<StoredRules> {
+  const stored = await loadSetting(session, SETTING)
+  if (stored === null) return { rules: [], sweptTo: null }
+  // Only `saveStoredRules` writes it, so its shape is certain.
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- see above
+  return JSON.parse(Buffer.from(stored).toString()) as StoredRules
+}
+
+export async function saveStoredRules(session: Session, rules: StoredRules): Promise<void> {
+  await saveSetting(session, SETTING, Buffer.from(JSON.stringify(rules)))
+}
+
+/** When each rule was first loaded as it is now. */
+export async function loadFirstLoads(session: Session): Promise<FirstLoads> {
+  return new Map((await loadStoredRules(session)).rules.map(({ name, loadedAtMs }) => [name, loadedAtMs]))
+}
+
+/** Since when verdicts are held back; null: they are not. */
+export async function heldSinceMs(session: Session): Promise<number | null> {
+  const stored = await loadSetting(session, HELD_SETTING)
+  return stored === null ? null : Number(Buffer.from(stored).toString())
+}
+
+/** Notes since when verdicts are held back; null: they are not. */
+export async function saveHeldSince(session: Session, sinceMs: number | null): Promise<void> {
+  if (sinceMs === null) removeSetting(session, HELD_SETTING)
+  else await saveSetting(session, HELD_SETTING, Buffer.from(String(sinceMs)))
+}

@@ -1,0 +1,300 @@
+import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
+import type { WatchdogNews } from '../../core/domain/delivery/feed-entry.ts'
+import { deriveEntries, type Entry } from '../../core/domain/history/history.ts'
+import { filterableLabels, NO_CONTEXT, type OrderContext } from '../../core/domain/history/order-context.ts'
+import type { ParcelState } from '../../core/domain/history/parcel-state.ts'
+import { type KeptAnswer, presentParcel } from '../../core/domain/history/pull-response.ts'
+import type { KeptSighting } from '../../core/domain/history/sightings.ts'
+import type { WriteSide } from '../../core/flow/write-side.ts'
+import { loadAnswersOf } from '../../core/store/history/answers.ts'
+import { loadContexts } from '../../core/store/history/order-contexts.ts'
+import { loadIdentifiersOf, pollableIdentifiers } from '../../core/store/history/parcels.ts'
+import { BREACHES_MAX, loadBreachesOf, removeBreaches, removeWatched } from '../../core/store/history/watched.ts'
+import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
+import {
+  type FirstLoads,
+  judge,
+  type KnownBreach,
+  type Verdict,
+  type WatchdogRule,
+  type WatchdogRules,
+  type WatchedParcel,
+} from './watchdog.rules.ts'
+import {
+  addBreach,
+  endBreach,
+  findDue,
+  findWaiting,
+  heldSinceMs,
+  listParcelsAfter,
+  listWatchedAfter,
+  loadStoredRules,
+  saveDue,
+  saveHeldSince,
+  saveStoredRules,
+} from './watchdogs.rows.ts'
+
+/** What a look has found. */
+export interface LookResult {
+  /** How many events were added to the feed. */
+  readonly told: number
+  /** How many parcels were looked at. */
+  readonly looked: number
+  /** Whether more parcels may be due. */
+  readonly isMore: boolean
+}
+
+/** A parcel about which to ask the carrier. */
+export interface Suspect {
+  readonly parcelId: number
+  readonly identifiers: readonly string[]
+}
+
+export interface WatchdogWrites {
+  /** Takes the rules of the config. Parcels are judged by them in later looks. */
+  adjustWatchdogs(rules: WatchdogRules): Promise<void>
+  /** Looks at the parcels that are due. `mayTellUnchecked`: also tells which are stalled of those about which the carrier could not be asked. */
+  lookAtWatched(request: { readonly nowMs: number; readonly limit: number; readonly mayTellUnchecked: boolean }): Promise<LookResult>
+  /** Finds parcels about which to ask the carrier, leases their polls, and tells those about which it cannot be asked. */
+  claimSuspects(request: {
+    readonly nowMs: number
+    readonly limit: number
+    readonly leaseMs: number
+    readonly except: readonly number[]
+  }): Promise<LookResult & { readonly suspects: readonly Suspect[] }>
+  /** Notes that verdicts are held back, since `sinceMs` unless they were before; null: they are not. Returns since when. */
+  noteHeld(request: { readonly sinceMs: number | null }): Promise<number | null>
+  /** Judges a parcel after the carrier was asked about it. */
+  settleSuspect(request: { readonly parcelId: number; readonly nowMs: number; readonly isUnknown: boolean }): Promise<LookResult>
+}
+
+/** After this many polls of a parcel in a row have failed, it is told to be stalled unchecked. */
+const FAILURES_MAX = 3
+
+export function createWatchdogs(store: Transactions, current: { rules: WatchdogRules }): Pick<WriteSide, keyof WatchdogWrites> {
+  const ofRole = { ofRole: 'poller' } as const
+  return {
+    async adjustWatchdogs(rules) {
+      current.rules = rules
+    },
+    lookAtWatched: ({ nowMs, limit, mayTellUnchecked }) =>
+      store.transaction(async (tx) => {
+        const { loads, sweptTo } = await takeRules(tx, current.rules, nowMs)
+        const due = [...(await findDue(tx, { nowMs, limit })), ...(mayTellUnchecked ? await findWaiting(tx, { nowMs, limit }) : [])]
+        const swept = sweptTo === null || due.length >= limit ? null : await sweepAfter(tx, current.rules, sweptTo, limit)
+        if (swept !== null) await saveSwept(tx, swept.length < limit ? null : (swept.at(-1) ?? null))
+        const told = await judgeAll(tx, [...new Set([...due, ...(swept ?? [])])], { ...current.rules, loads, nowMs, mayTellUnchecked })
+        return { told: told.told, looked: due.length + (swept?.length ?? 0), isMore: due.length >= limit || swept?.length === limit }
+      }, ofRole),
+    claimSuspects: ({ nowMs, limit, leaseMs, except }) =>
+      store.transaction(async (tx) => {
+        const { loads } = await takeRules(tx, current.rules, nowMs)
+        const found = await findWaiting(tx, { nowMs, limit: limit + except.length })
+        const ids = found.filter((id) => !except.includes(id)).slice(0, limit)
+        const judged = await judgeAll(tx, ids, { ...current.rules, loads, nowMs, mayTellUnchecked: false })
+        const named = await Promise.all(
+          judged.mustAsk.map(async (parcelId) => ({ parcelId, identifiers: await pollableIdentifiers(tx, parcelId, nowMs) })),
+        )
+        const nameless = named.filter(({ identifiers }) => identifiers.length === 0).map(({ parcelId }) => parcelId)
+        const unchecked = await judgeAll(tx, nameless, { ...current.rules, loads, nowMs, mayTellUnchecked: true })
+        const suspects = named.filter(({ identifiers }) => identifiers.length > 0)
+        tx.leasePolls(
+          suspects.map(({ parcelId }) => parcelId),
+          nowMs + leaseMs,
+        )
+        return { suspects, told: judged.told + unchecked.told, looked: ids.length, isMore: ids.length === limit }
+      }, ofRole),
+    noteHeld: ({ sinceMs }) =>
+      store.transaction(async (tx) => {
+        const known = await heldSinceMs(tx)
+        if (sinceMs === null || known === null) await saveHeldSince(tx, sinceMs)
+        return sinceMs === null ? null : Math.min(known ?? sinceMs, sinceMs)
+      }, ofRole),
+    settleSuspect: ({ parcelId, nowMs, isUnknown }) =>
+      store.transaction(async (tx) => {
+        const { loads } = await takeRules(tx, current.rules, nowMs)
+        const failures = (await tx.findParcel(parcelId))?.failures ?? 0
+        const mayTellUnchecked = isUnknown || failures >= FAILURES_MAX
+        const { told } = await judgeAll(tx, [parcelId], { ...current.rules, loads, nowMs, mayTellUnchecked })
+        return { told, looked: 1, isMore: false }
+      }, ofRole),
+  }
+}
+
+/** Compares the rules of the config with those that the store knows. A rule that is new or was changed counts from now on, and all are judged anew. */
+async function takeRules(
+  tx: WriteTx,
+  { rules, zone }: WatchdogRules,
+  nowMs: number,
+): Promise<{ readonly loads: FirstLoads; readonly sweptTo: number | null }> {
+  const known = await loadStoredRules(tx)
+  const texts = rules.map((rule) => ({ name: rule.name, rule: JSON.stringify(rule.notBy === null ? rule : { ...rule, zone }) }))
+  const before = new Map(known.rules.map((one) => [one.name, one]))
+  const after = texts.map((one) => {
+    const same = before.get(one.name)
+    // A time ahead of the clock is of a clock that was put back.
+    return { ...one, loadedAtMs: same?.rule === one.rule ? Math.min(same.loadedAtMs, nowMs) : nowMs }
+  })
+  const hasChanged = after.length !== known.rules.length || after.some(({ name, rule }) => before.get(name)?.rule !== rule)
+  const next = { rules: after, sweptTo: hasChanged ? 0 : known.sweptTo }
+  if (JSON.stringify(next) !== JSON.stringify(known)) await saveStoredRules(tx, next)
+  return { loads: new Map(after.map(({ name, loadedAtMs }) => [name, loadedAtMs])), sweptTo: next.sweptTo }
+}
+
+async function saveSwept(tx: WriteTx, sweptTo: number | null): Promise<void> {
+  await saveStoredRules(tx, { ...(await loadStoredRules(tx)), sweptTo })
+}
+
+/** Without a rule only the parcels that were watched over need a look, to end what was told of them. */
+function sweepAfter(tx: WriteTx, { rules }: WatchdogRules, after: number, limit: number): Promise<readonly number[]> {
+  return rules.length === 0 ? listWatchedAfter(tx, { after, limit }) : listParcelsAfter(tx, { after, limit })
+}
+
+interface Judging extends WatchdogRules {
+  readonly loads: FirstLoads
+  readonly nowMs: number
+  readonly mayTellUnchecked: boolean
+}
+
+/** Judges parcels, tells what is new, and saves when to look at them next. `mustAsk`: the parcels about which to ask the carrier first. */
+async function judgeAll(
+  tx: WriteTx,
+  parcelIds: readonly number[],
+  judging: Judging,
+): Promise<{ readonly told: number; readonly mustAsk: readonly number[] }> {
+  if (parcelIds.length === 0) return { told: 0, mustAsk: [] }
+  const states = await tx.holdParcels(parcelIds)
+  const living = new Set(states.map(({ parcelId }) => parcelId))
+  removeWatched(
+    tx,
+    parcelIds.filter((id) => !living.has(id)),
+  )
+  const breaches = Map.groupBy(await loadBreachesOf(tx, [...living]), (row) => row.parcel_id)
+  const watched = await loadWatched(tx, [...living], judging.rules)
+  const verdicts: Saved[] = []
+  const mustAsk: number[] = []
+  for (const state of states) {
+    const { parcelId } = state
+    const of = watched.get(parcelId)
+    if (of === undefined) continue
+    const known = (breaches.get(parcelId) ?? []).map((row) => ({ ...row, sinceMs: row.since_ms, endedAtMs: row.ended_at_ms }))
+    const verdict = judge(judging, of.parcel, known, { ...judging, checkedAtMs: answeredAtMs(state) })
+    if (verdict.mustAsk) mustAsk.push(parcelId)
+    saveDue(tx, parcelId, { ...verdict, askAtMs: verdict.mustAsk ? judging.nowMs : null })
+    verdicts.push({ of: { ...of, parcelId }, verdict, known, nowMs: judging.nowMs })
+  }
+  const news = (await Promise.all(verdicts.map((one) => saveVerdict(tx, one)))).flat()
+  if (news.length > 0) await tell(tx, news, judging.nowMs)
+  return { told: news.length, mustAsk }
+}
+
+/** When the carrier last answered about a parcel; null: never, or not the last time it was asked. */
+function answeredAtMs({ checkedAtMs, failures, stopped }: ParcelState): number | null {
+  return failures === 0 && stopped !== 'unknown' ? checkedAtMs : null
+}
+
+interface Watched {
+  readonly parcel: WatchedParcel
+  readonly entries: readonly Entry[]
+  readonly order: OrderContext
+}
+
+/** Loads what rules look at of parcels. */
+async function loadWatched(tx: WriteTx, ids: readonly number[], rules: readonly WatchdogRule[]): Promise<ReadonlyMap<number, Watched>> {
+  const hasTypes = rules.some(({ when }) => when.distributionType !== null)
+  const [sightings, contexts, answers] = await Promise.all([
+    tx.loadSightings(ids),
+    loadContexts(tx, ids),
+    hasTypes ? loadAnswersOf(tx, ids) : new Map<number, readonly KeptAnswer[]>(),
+  ])
+  return new Map(ids.map((id) => [id, watchedOf(sightings.get(id) ?? [], contexts.get(id) ?? NO_CONTEXT, answers.get(id) ?? [])]))
+}
+
+/** Makes what rules look at from what the store holds of a parcel. */
+export function watchedOf(sightings: readonly KeptSighting[], order: OrderContext, answers: readonly KeptAnswer[]): Watched {
+  const entries = deriveEntries(sightings)
+  const looks = entries.map(({ status, detailedStatus, atMs, members }) => ({
+    status,
+    detailedStatus,
+    atMs,
+    learntAtMs: learntOf(members),
+  }))
+  const { distributionType } = presentParcel(entries, answers, [])
+  return { parcel: { entries: looks, distributionType, labels: filterableLabels(order) }, entries, order }
+}
+
+function learntOf(members: readonly KeptSighting[]): number | null {
+  const times = members.flatMap(({ learntAtMs }) => learntAtMs ?? [])
+  return times.length === 0 ? null : Math.min(...times)
+}
+
+interface Told extends Pick<WatchdogNews, 'kind' | 'parcelId' | 'breach'> {
+  readonly of: Watched
+  readonly detail: { readonly rule: string; readonly since: string }
+}
+
+interface Saved {
+  readonly of: Watched & { readonly parcelId: number }
+  readonly verdict: Verdict
+  readonly known: readonly KnownBreach[]
+  readonly nowMs: number
+}
+
+/** Saves which breaches begin and end. A breach that was told before is not told again. */
+async function saveVerdict(tx: WriteTx, { of, verdict, known, nowMs }: Saved): Promise<readonly Told[]> {
+  const { parcelId } = of
+  for (const { breach } of verdict.recovered) endBreach(tx, breach.id, nowMs)
+  const over = verdict.recovered.map(({ breach, because }): Told => {
+    const detail = { rule: breach.rule, since: new Date(breach.sinceMs).toISOString(), because }
+    return { kind: 'recovered', parcelId, breach: breach.id, of, detail }
+  })
+  const begun = await Promise.all(
+    verdict.stalled.map(async ({ rule, sinceMs, checked }): Promise<Told | null> => {
+      const breach = await addBreach(tx, { parcelId, rule, sinceMs, checked, nowMs })
+      const detail = { rule, since: new Date(sinceMs).toISOString(), checked }
+      return breach === null ? null : { kind: 'stalled', parcelId, breach, of, detail }
+    }),
+  )
+  const excess = known.length + verdict.stalled.length - BREACHES_MAX
+  if (excess > 0) {
+    const ended = known.filter(({ endedAtMs }) => endedAtMs !== null)
+    removeBreaches(
+      tx,
+      ended.slice(0, excess).map(({ id }) => id),
+    )
+  }
+  return [...over, ...begun.filter((one) => one !== null)]
+}
+
+async function tell(tx: WriteTx, news: readonly Told[], nowMs: number): Promise<void> {
+  const ids = [...new Set(news.map(({ parcelId }) => parcelId))]
+  const names = Map.groupBy(await loadIdentifiersOf(tx, ids), (row) => row.parcel_id)
+  const endpoints = await tx.listEndpoints()
+  await tx.tellWatchdogs(
+    news.map(({ kind, parcelId, breach, of, detail }) => {
+      const identifiers = (names.get(parcelId) ?? []).map(({ value }) => value).sort()
+      const body = encodeNews(kind, { parcelId, identifiers, of, detail, nowMs })
+      return { kind, parcelId, breach, body, endpointIds: takersOf(endpoints, kind, of.parcel), nowMs }
+    }),
+  )
+}
+
+/** Returns the endpoints that are sent such events. None yet: endpoints have no setting for it. */
+function takersOf(_endpoints: readonly EndpointState[], _kind: WatchdogNews['kind'], _parcel: WatchedParcel): readonly string[] {
+  return []
+}
+
+interface NewsOfParcel extends Pick<Told, 'parcelId' | 'of' | 'detail'> {
+  readonly identifiers: readonly string[]
+  readonly nowMs: number
+}
+
+/** The body for endpoints. It has no member `status`, so a relay that is sent it by mistake takes it for no event. */
+function encodeNews(kind: WatchdogNews['kind'], { parcelId, identifiers, of, detail, nowMs }: NewsOfParcel): Uint8Array {
+  const { reference, labels } = of.order
+  const latest = of.entries.reduce<Entry | null>((last, one) => (last === null || one.atMs > last.atMs ? one : last), null)
+  const shown =
+    latest === null ? null : { status: latest.status, detailedStatus: latest.detailedStatus, eventTimestamp: latest.eventTimestamp }
+  const parcel = { id: String(parcelId), identifiers, reference, labels, latest: shown }
+  return Buffer.from(JSON.stringify({ event: `parcel.${kind}`, at: new Date(nowMs).toISOString(), ...detail, parcel }))
+}

@@ -1,0 +1,78 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { closeOpened, openCarrier } from '../../core/carrier/carrier-double.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { operatorOf } from '../../support/relay/manage.ts'
+import { push } from '../../support/relay/relay.ts'
+import { relayOfTest } from '../../support/relay/relay-of-test.ts'
+import { operatorEnv, runCommand } from '../../support/relay/run-command.ts'
+
+afterAll(closeOpened)
+
+const HOUR_MS = 3_600_000
+const RULE = { name: 'no-scan', when: { status: ['Ingested'] }, notWithin: '1h', past: true }
+const scan = (status: string, atMs: number, id = 'AB123456789SE') =>
+  pushBody({ status, detailedStatus: status, eventTime: new Date(atMs).toISOString(), trackingIds: [id] })
+
+async function start(sections = {}, carrierUrl?: string) {
+  const relay = await relayOfTest({ watchdogs: [RULE], ...sections }, carrierUrl === undefined ? {} : { carrierUrl })
+  const operate = await operatorOf(relay)
+  const breaches = async (query = '') => Object((await operate('GET', `/relay/watchdogs/breaches${query}`)).body).breaches
+  return { ...relay, operate, breaches }
+}
+
+test('9.3: a stalled parcel is asked about, told in the feed, and over with its next scan; commands and pages show it', async () => {
+  const carrier = await openCarrier()
+  const { operate, breaches, publicUrl, ...relay } = await start({}, carrier.url)
+  await push(publicUrl, scan('Ingested', Date.now() - 2 * HOUR_MS))
+  await vi.waitFor(
+    async () => expect(await breaches()).toMatchObject([{ rule: 'no-scan', endedAt: null }]),
+    20_000,
+  )
+  expect((await operate('GET', '/relay/watchdogs')).body).toMatchObject({
+    watchdogs: [{ name: 'no-scan', notWithin: '1h', open: 1 }],
+    heldSince: null,
+  })
+  const env = operatorEnv(relay)
+  expect((await runCommand(['watchdogs'], env)).stdout).toMatch(/no-scan\s+1\s[\s\S]*no-scan/)
+  await push(publicUrl, scan('TerminalArrived', Date.now() - HOUR_MS))
+  await vi.waitFor(async () => expect(await breaches()).toMatchObject([{ endedAt: expect.any(String) }]), 20_000)
+  expect(await breaches('?open=true')).toEqual([])
+  expect(await breaches('?parcel=AB123456789SE&rule=other')).toEqual([])
+  const events = z.object({ events: z.array(z.object({ kind: z.string(), watchdog: z.object({ rule: z.string() }).optional() })) })
+  const feed = events.parse((await operate('GET', '/relay/events?after=0')).body).events
+  expect(feed.flatMap(({ kind, watchdog }) => (watchdog === undefined ? [] : [[kind, watchdog.rule]]))).toEqual([
+    ['stalled', 'no-scan'],
+    ['recovered', 'no-scan'],
+  ])
+  expect((await operate('GET', '/relay/watchdogs/breaches?parcel=NONE1')).status).toBe(404)
+  expect((await operate('GET', '/relay/watchdogs/breaches?cursor=x')).status).toBe(400)
+})
+
+test('rules are tried on stored histories; a wrong rule is refused with what and where', async () => {
+  const { operate, publicUrl, folder, ...relay } = await start({ watchdogs: [] })
+  const nowMs = Date.now()
+  await push(publicUrl, scan('Ingested', nowMs - 5 * HOUR_MS))
+  const file = join(folder, 'rules.yaml')
+  writeFileSync(file, 'watchdogs:\n  - { name: tried, when: { status: [Ingested] }, notWithin: 2h }\n')
+  const env = operatorEnv(relay)
+  expect((await runCommand(['watchdogs', 'try', file], env)).stdout).toMatch(/tried\s+AB123456789SE\s+\S+Z\s+still[\s\S]*tried: 1 time/)
+  expect((await runCommand(['watchdogs', 'try', file, '--since', '1h'], env)).stdout).toBe('No parcel would have been found stalled.\n')
+  const wrong = await operate('POST', '/relay/watchdogs/try', [{ name: 'x', when: {} }])
+  expect([wrong.status, wrong.body.detail]).toEqual([400, expect.stringContaining('0.when must name a status')])
+  expect((await runCommand(['watchdogs', 'try', join(folder, 'none.yaml')], env)).code).not.toBe(0)
+})
+
+test('9.4: a reload takes rules, and takes them away', async () => {
+  const carrier = await openCarrier()
+  const { operate, breaches, publicUrl, reloadWith } = await start({ watchdogs: [] }, carrier.url)
+  await push(publicUrl, scan('Ingested', Date.now() - 2 * HOUR_MS))
+  const reloaded = await reloadWith({ watchdogs: [RULE] })
+  expect(reloaded.changed).toContain('watchdogs.no-scan')
+  await vi.waitFor(async () => expect(await breaches()).toMatchObject([{ endedAt: null }]), 20_000)
+  await reloadWith({ watchdogs: [] })
+  await vi.waitFor(async () => expect(await breaches()).toMatchObject([{ endedAt: expect.any(String) }]), 20_000)
+  expect((await operate('GET', '/relay/watchdogs')).body).toMatchObject({ watchdogs: [] })
+})
