@@ -65,17 +65,13 @@ function showCommand(): Command {
   })
 }
 
-interface RetryOptions extends ClientOptions {
-  readonly endpoint?: string
-}
-
 /** `retry`, and `deliveries retry`. */
 export function retryCommand(): Command {
   const command = new Command('retry')
     .description('attempt waiting deliveries now: those named, or everything that waits for an endpoint')
     .argument('[ids...]', 'deliveries')
     .option('--endpoint <endpoint>', 'everything that waits for this endpoint, by its name or id')
-    .action(async (ids: readonly string[], options: RetryOptions) => {
+    .action(async (ids: readonly string[], options: ClientOptions & { readonly endpoint?: string }) => {
       if ((ids.length === 0) === (options.endpoint === undefined))
         return failUsage('retry: name deliveries by id, or an endpoint with --endpoint')
       const ask = await openRelay(options)

@@ -131,10 +131,6 @@ function testCommand(): Command {
   return addRelayOptions(command)
 }
 
-interface RemoveOptions extends ClientOptions {
-  readonly yes?: boolean
-}
-
 type Removable = Pick<EndpointAnswer, 'id' | 'name' | 'waiting'>
 
 function removeCommand(): Command {
@@ -152,7 +148,7 @@ function removeCommand(): Command {
 }
 
 /** The relay does not show an endpoint whose row is damaged, but removes it by its id. */
-async function findToRemove(ask: AskRelay, nameOrId: string, { yes }: RemoveOptions): Promise<Removable> {
+async function findToRemove(ask: AskRelay, nameOrId: string, { yes }: ClientOptions & { readonly yes?: boolean }): Promise<Removable> {
   if (yes !== true || !/^\d{1,15}$/.test(nameOrId)) return await findEndpoint(ask, nameOrId)
   return await findEndpoint(ask, nameOrId).catch(() => ({ id: nameOrId, name: `endpoint ${nameOrId}`, waiting: 0 }))
 }

@@ -62,19 +62,12 @@ export interface KnownQuarantine {
   readonly told: readonly Trouble[]
 }
 
-/** The events to send about quarantined pushes, and the state to store. `kept`: troubles to store. `over`: subjects of troubles that have ended. */
-export interface QuarantineNews {
-  readonly events: readonly OperatorEvent[]
-  readonly kept: readonly Trouble[]
-  readonly over: readonly string[]
-}
-
 /**
  * Decides which events to send about quarantined pushes. `counts`: the pushes since the last call. The first push of a reason is reported at once.
  * The next event comes when the count is ten times the last reported count, or after an hour if the count has grown. If it has not grown in
  * that hour, the trouble ends, and the next push counts as the first again.
  */
-export function tellQuarantined(known: KnownQuarantine, counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
+export function tellQuarantined(known: KnownQuarantine, counts: readonly QuarantineCount[], nowMs: number) {
   const events: OperatorEvent[] = []
   const kept: Trouble[] = []
   const over: string[] = []

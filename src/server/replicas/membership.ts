@@ -61,20 +61,8 @@ export async function joinReplicas(ports: MembershipPorts, options: ReplicaLease
   }
 }
 
-interface HeldRoles {
-  has(role: Role): boolean
-  list(): readonly Role[]
-  replicas(): number
-  start(duties: Duties): void
-  share(seen: Watermarks | null, id: number): Promise<void>
-  /** Makes the next `share` look at the roles, because other replicas may have come or gone. */
-  changed(): void
-  lapsed(why: LapseReason): void
-  lost(): void
-}
-
 /** Keeps the roles of this replica. It holds a role as soon as the store says so, and gives the role up only when the role's work has ended. */
-function createHeldRoles({ table, log }: Pick<Relay, 'log'> & { readonly table: Pick<ReplicaTable, 'changeRoles'> }): HeldRoles {
+function createHeldRoles({ table, log }: Pick<Relay, 'log'> & { readonly table: Pick<ReplicaTable, 'changeRoles'> }) {
   let duties: Duties | null = null
   let held: ReadonlySet<Role> = new Set()
   let shared: Watermarks | null = null
@@ -114,13 +102,13 @@ function createHeldRoles({ table, log }: Pick<Relay, 'log'> & { readonly table: 
   }
 
   return {
-    has: (role) => held.has(role) && !leaving.has(role),
-    list: () => [...held].filter((role) => !leaving.has(role)),
+    has: (role: Role) => held.has(role) && !leaving.has(role),
+    list: (): readonly Role[] => [...held].filter((role) => !leaving.has(role)),
     replicas: () => replicas,
-    start(given) {
+    start(given: Duties) {
       duties = given
     },
-    async share(seen, id) {
+    async share(seen: Watermarks | null, id: number) {
       const isSame = seen === null || (shared?.roles === seen.roles && shared.endpoints === seen.endpoints)
       if (duties === null || (isSame && !isShareDue)) return
       isShareDue = false
@@ -132,10 +120,11 @@ function createHeldRoles({ table, log }: Pick<Relay, 'log'> & { readonly table: 
         log.debug({ err }, 'roles could not be shared; the replica tries again')
       }
     },
+    /** Makes the next `share` look at the roles, because other replicas may have come or gone. */
     changed() {
       isShareDue = true
     },
-    lapsed(why) {
+    lapsed(why: LapseReason) {
       lapses += 1
       isShareDue = true
       if (held.size > 0) log.warn(why, 'the lease of this replica has run out: it stops everything that only one replica may do')
@@ -230,13 +219,9 @@ function isLower(seen: Watermarks, before: Watermarks): boolean {
   return seen.sequence < before.sequence || seen.orders < before.orders || seen.endpoints < before.endpoints || seen.roles < before.roles
 }
 
-interface SoleMembershipPorts extends Reads<'listEndpoints'> {
-  readonly clock: { now(): number }
-}
-
 /** The membership of a relay that does not share its store: it holds every role. */
 export function createSoleMembership(
-  { reads, clock }: SoleMembershipPorts,
+  { reads, clock }: Reads<'listEndpoints'> & { readonly clock: { now(): number } },
   { name, version }: { readonly name: string; readonly version: string },
   first: ReplicaConfig,
 ): Membership {

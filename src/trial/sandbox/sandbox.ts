@@ -36,7 +36,7 @@ interface Parts {
   readonly world: World
   readonly tokens: Tokens
   readonly pusher: Pusher
-  readonly timeline: Timeline
+  readonly timeline: ReturnType<typeof createTimeline>
   readonly calls: CallCounter
   readonly controls: () => Controls
   readonly change: (change: Partial<Controls>) => void
@@ -235,18 +235,7 @@ interface TimelineOptions<Step> {
 }
 
 /** The carrier's simulated clock. It runs from `startMs` to `endMs`, and calls `onStep` with each step at the step's time. */
-interface Timeline {
-  now(): number
-  finished(): boolean
-  /** Advances the clock by simulated milliseconds, and takes the steps that fall into this time. */
-  advance(byMs: number): void
-  /** Advances the clock to its end. */
-  finish(): void
-  start(): void
-  stop(): void
-}
-
-function createTimeline<Step extends { readonly atMs: number }>(options: TimelineOptions<Step>): Timeline {
+function createTimeline<Step extends { readonly atMs: number }>(options: TimelineOptions<Step>) {
   const { steps, startMs, endMs, speed, monotonicMs, onStep } = options
   let base = { simulatedMs: startMs, realMs: monotonicMs() }
   let taken = 0
@@ -270,6 +259,7 @@ function createTimeline<Step extends { readonly atMs: number }>(options: Timelin
     timer = setTimeout(run, Math.min(timerMsMax, Math.max(1, Math.ceil((next.atMs - now()) / speed))))
   }
 
+  /** Advances the clock by simulated milliseconds, and takes the steps that fall into this time. */
   const advance = (byMs: number): void => {
     base = { simulatedMs: now() + byMs, realMs: monotonicMs() }
     run()
@@ -279,6 +269,7 @@ function createTimeline<Step extends { readonly atMs: number }>(options: Timelin
     now,
     finished: () => taken === steps.length,
     advance,
+    /** Advances the clock to its end. */
     finish: () => advance(endMs - now()),
     start: () => {
       base = { simulatedMs: now(), realMs: monotonicMs() }

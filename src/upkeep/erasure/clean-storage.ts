@@ -165,10 +165,6 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
   }
 }
 
-interface TakenWords extends ErasedWords {
-  readonly count: number
-}
-
 /**
  * Remembers erased words until they are searched for. `areLost`: some words were forgotten before a search, for example because the process
  * ended.
@@ -199,7 +195,7 @@ function rememberWords(wereLost: boolean) {
     rolledBack() {
       if (countOf(uncommitted) > 0) uncommitted = none()
     },
-    take(): TakenWords {
+    take() {
       const taken = { ...due, count: countOf(due) }
       due = none()
       return taken

@@ -290,13 +290,7 @@ function traceOf(
   return { ...store, tombstones, firstParcelId, names }
 }
 
-interface ReadList {
-  readonly lines: number
-  readonly identifiers: readonly { readonly identifier: string; readonly line: number }[]
-  readonly bad: readonly WatchListError[]
-}
-
-async function readList(format: WatchListFormat, column: string | null, lines: AsyncIterable<string>): Promise<ReadList> {
+async function readList(format: WatchListFormat, column: string | null, lines: AsyncIterable<string>) {
   const read = createWatchLineReader(format, column)
   const identifiers: { readonly identifier: string; readonly line: number }[] = []
   const bad: WatchListError[] = []

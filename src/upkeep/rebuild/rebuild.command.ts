@@ -4,17 +4,13 @@ import { counted, countText } from '../../core/domain/amounts.ts'
 import { followJob, reportJob } from '../jobs/follow-job.ts'
 import type { JobAnswer } from '../jobs/jobs.routes.ts'
 
-interface RebuildOptions extends ClientOptions {
-  readonly dryRun?: boolean
-}
-
 /** `rebuild`: makes a running relay derive histories again from the stored bytes of pushes and answers. */
 export function rebuildCommand(): Command {
   const command = new Command('rebuild')
     .description('compare histories with the bytes of their pushes and answers, and correct what differs; nothing is sent to endpoints')
     .argument('[identifiers...]', 'only these parcels')
     .option('--dry-run', 'only say what would change, with an example of each kind')
-  return asking(command, async (ask, identifiers: readonly string[], options: RebuildOptions) => {
+  return asking(command, async (ask, identifiers: readonly string[], options: ClientOptions & { readonly dryRun?: boolean }) => {
     const named = identifiers.length === 0 ? {} : { identifiers: identifiers.map(typedIdentifierText) }
     const path = `/relay/rebuild${options.dryRun === true ? '?dryRun=true' : ''}`
     const { id } = await order<JobAnswer>(ask, 'POST', path, named)

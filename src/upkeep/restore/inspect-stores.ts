@@ -7,7 +7,7 @@ import { TOMBSTONE_KEY } from '../../core/store/settings.ts'
 import { isDamage, isFull, openingFailure } from '../../core/store/sqlite/file.ts'
 import { readTombstoneFile, tombstoneFileOf } from '../../core/store/sqlite/tombstone-file.ts'
 import { onFile } from '../../regular-file.ts'
-import { BACKUP_STATE, type BackupManifest, type BackupState, NO_BACKUPS, parseBackupState } from '../backups/backup.rules.ts'
+import { BACKUP_STATE, type BackupState, NO_BACKUPS, parseBackupState } from '../backups/backup.rules.ts'
 import { digestFile, lastSequenceIn, proveTable, readDigest, readManifest, relayIdIn, storedTables } from '../backups/backup-folder.ts'
 import { readMark } from '../moving/sqlite-move-mark.ts'
 import { SETTING_OF_CARRIER } from '../moving/store-moves.rows.ts'
@@ -20,14 +20,8 @@ export interface SealedEndpoint {
   readonly keys: readonly string[]
 }
 
-export interface InspectedBackup {
-  readonly manifest: BackupManifest
-  readonly sealed: readonly SealedEndpoint[]
-  readonly tombstones: KeptTombstones
-}
-
 /** Checks each table of a backup with its indexes, and compares the number of rows with the manifest. */
-export function inspectBackup(file: string): InspectedBackup {
+export function inspectBackup(file: string) {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new Error(`${file} does not exist`)
   if (!found.isFile()) throw new Error(`${file} is not a file`)

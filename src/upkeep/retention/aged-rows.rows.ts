@@ -25,12 +25,6 @@ export interface NumberPage {
   readonly limit: number
 }
 
-export interface EndedDelivery {
-  readonly deliveryId: number
-  readonly settledAtMs: number
-  readonly attempts: number
-}
-
 /** An answer of the carrier whose bytes are still stored. */
 export interface AgedAnswer {
   readonly parcelId: number
@@ -284,7 +278,7 @@ function decodeQueued(row: QueuedRow): AgedDelivery {
   return { deliveryId, endpointId: String(endpoint_id), parcelId, queuedAtMs, isWaiting, queuedLivedMs: row.queued_lived_ms }
 }
 
-function decodeEnded(row: { id: number; settled_at_ms: number | null; attempts: number }): EndedDelivery {
+function decodeEnded(row: { id: number; settled_at_ms: number | null; attempts: number }) {
   return { deliveryId: row.id, settledAtMs: row.settled_at_ms ?? 0, attempts: row.attempts }
 }
 

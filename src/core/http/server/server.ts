@@ -212,10 +212,8 @@ function ambiguityOf(req: IncomingMessage): Error | null {
   return headerValues(req, 'host').length > 1 ? new AppError('bad_request', 'Send exactly one Host header.') : null
 }
 
-interface PublicOptions extends AppOptions, WebhookPorts, MisdirectedPorts {}
-
 /** Creates the listener for the carrier. It serves the webhook and `/healthz`, nothing else. */
-export function createPublicListener(options: PublicOptions): RequestListener {
+export function createPublicListener(options: AppOptions & WebhookPorts & MisdirectedPorts): RequestListener {
   return createListener({ ...options, areRefusalsCounted: true }, (app) =>
     app.use(receivePushes(options)).use(healthRoute()).use(noteMisdirected(options)),
   )

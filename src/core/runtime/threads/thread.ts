@@ -205,24 +205,15 @@ async function endsByItself(): Promise<true> {
   return true
 }
 
-/** Collects changes on one thread until another thread asks for a report of them. */
-interface TurnReport<Report> {
-  /** Notes that something has changed. `isAwaited`: another thread waits for this change, so the report must not be delayed. */
-  changed(isAwaited: boolean): void
-  /** Resolves with the changes since the last report, when there are any. Only one caller may wait at a time. */
-  next(): Promise<Report>
-  /** Reports at once, or as soon as a caller waits. Resolves when everything that has changed before the call is reported. */
-  flush(): Promise<void>
-}
-
 /** How long changes that nobody waits for are collected before they are reported. Every report wakes another thread, which costs time. */
 const INTERVAL_MS = 20
 
 /**
+ * Collects changes on one thread until another thread asks for a report of them.
  * A change that another thread waits for is reported at the end of the turn of the event loop, together with all other changes. `gather`
  * returns all changes since its last call.
  */
-export function createTurnReport<Report>(gather: () => Report): TurnReport<Report> {
+export function createTurnReport<Report>(gather: () => Report) {
   let asked: ((report: Report) => void) | null = null
   let hasChanged = false
   let isAwaited = false
@@ -254,18 +245,21 @@ export function createTurnReport<Report>(gather: () => Report): TurnReport<Repor
   }
 
   return {
-    changed(awaited) {
+    /** Notes that something has changed. `awaited`: another thread waits for this change, so the report must not be delayed. */
+    changed(awaited: boolean) {
       hasChanged = true
       isAwaited ||= awaited
       flushSoon()
     },
+    /** Resolves with the changes since the last report, when there are any. Only one caller may wait at a time. */
     next: () =>
-      new Promise((resolve) => {
+      new Promise<Report>((resolve) => {
         asked = resolve
         flushSoon()
       }),
+    /** Reports at once, or as soon as a caller waits. Resolves when everything that has changed before the call is reported. */
     flush: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         if (!hasChanged) return resolve()
         flushed.push(resolve)
         isAwaited = true

@@ -22,29 +22,19 @@ export interface StoredContent {
 }
 
 /** The content of sightings (everything but their time). Equal contents are stored once for all parcels. */
-export interface Contents {
-  /** Returns the id of a content; undefined: it is not cached. */
-  recall(json: string): number | undefined
-  /** Finds the id of a content. Inserts the content if it is new. */
-  idOf(json: string): Promise<number>
-  /** Returns the content with an id; undefined: it is not cached. */
-  recallContent(id: number): StoredContent | undefined
-  read(session: Session, ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
-  /** Removes the id of a content from the cache, so that it is read again. */
-  forgetId(json: string): void
-  /** Clears the cache. Call it after a rollback, because ids that the transaction assigned are invalid. */
-  forget(): void
-}
+export type Contents = ReturnType<typeof createContents>
 
-export function createContents(session: Session): Contents {
+export function createContents(session: Session) {
   const ids = new LRUCache<string, number>({ maxSize: REMEMBERED_CHARS, sizeCalculation: (_id, json) => json.length + 1 })
   const known = new LRUCache<number, StoredContent>({
     maxSize: REMEMBERED_CHARS,
     sizeCalculation: ({ json }) => json.length + 1,
   })
   return {
-    recall: (json) => ids.get(json),
-    async idOf(json) {
+    /** Returns the id of a content; undefined: it is not cached. */
+    recall: (json: string) => ids.get(json),
+    /** Finds the id of a content. Inserts the content if it is new. */
+    async idOf(json: string) {
       const digest = createHash('sha256').update(json).digest().subarray(0, 16)
       const [row] = await session.all(findByDigest, { digest })
       const [made] = row === undefined ? await session.all(insertContent, { digest, json }) : [row]
@@ -52,8 +42,9 @@ export function createContents(session: Session): Contents {
       ids.set(json, made.id)
       return made.id
     },
-    recallContent: (id) => known.get(id),
-    async read(through, ids) {
+    /** Returns the content with an id; undefined: it is not cached. */
+    recallContent: (id: number) => known.get(id),
+    async read(through: Session, ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>> {
       const read = new Map<number, StoredContent>()
       for (const { id, json } of await through.all(findByIds, { ids })) {
         const content = { json, content: decodeContent(json) }
@@ -62,7 +53,9 @@ export function createContents(session: Session): Contents {
       }
       return read
     },
-    forgetId: (json) => void ids.delete(json),
+    /** Removes the id of a content from the cache, so that it is read again. */
+    forgetId: (json: string) => void ids.delete(json),
+    /** Clears the cache. Call it after a rollback, because ids that the transaction assigned are invalid. */
     forget() {
       ids.clear()
       known.clear()

@@ -156,13 +156,6 @@ function createKnownIdentifiers(session: Session) {
   }
 }
 
-interface ParcelMemory {
-  get(parcelId: number): ParcelState | null
-  set(state: ParcelState): void
-  delete(parcelId: number): void
-  clear(): void
-}
-
 /** The position of each number in a parcel's row. */
 const WATCHED_AT = 0
 const FIRST_PUSHED_AT = 1
@@ -182,7 +175,7 @@ const COLUMNS = 11
  * replace an object that is a few seconds old. At that age, objects are in the old generation of the garbage collector, and collecting that
  * generation pauses the writer.
  */
-export function createParcelMemory(max: number): ParcelMemory {
+export function createParcelMemory(max: number) {
   const rows = new LRUCache<number, number>({ max })
   const numbers = new Float64Array(max * COLUMNS)
   const statuses = Array.from({ length: max }, () => '')
@@ -202,7 +195,7 @@ export function createParcelMemory(max: number): ParcelMemory {
   }
 
   return {
-    get(parcelId) {
+    get(parcelId: number): ParcelState | null {
       const row = rows.get(parcelId)
       if (row === undefined) return null
       const from = row * COLUMNS
@@ -222,7 +215,7 @@ export function createParcelMemory(max: number): ParcelMemory {
         full: number(from + FULL) === 1,
       }
     },
-    set(state) {
+    set(state: ParcelState) {
       let row = rows.get(state.parcelId)
       if (row === undefined) {
         // If no row was freed, rows 0 to size - 1 are in use.
@@ -244,7 +237,7 @@ export function createParcelMemory(max: number): ParcelMemory {
       statuses[row] = state.latest?.status ?? ''
       stopped[row] = state.stopped
     },
-    delete(parcelId) {
+    delete(parcelId: number) {
       const row = rows.get(parcelId)
       if (row === undefined) return
       rows.delete(parcelId)

@@ -168,7 +168,7 @@ export function createAuthenticate(
     return null
   }
 
-  const checkPassword = async ({ username, password }: Credentials, visitor: Visitor): Promise<Login> => {
+  const checkPassword = async ({ username, password }: Credentials, visitor: Visitor) => {
     const app = known.apps.get(username)
     const hashes = app?.passwordHashes ?? []
     const here = `${visitor.network} ${username}`
@@ -267,23 +267,12 @@ export function createAuthenticate(
   }
 }
 
-interface Login {
-  readonly app: App
-  readonly hash: string
-}
-
-interface EnrolledApps {
-  readonly apps: ReadonlyMap<string, App>
-  readonly hashesMax: number
-  readonly fingerprintsOf: (app: App) => readonly string[]
-}
-
-function enroll(apps: readonly App[]): EnrolledApps {
+function enroll(apps: readonly App[]) {
   const fingerprints = new Map(apps.map((app) => [app, app.passwordHashes.map(digest)]))
   return {
     apps: new Map(apps.map((app) => [app.username, app])),
     hashesMax: Math.max(0, ...apps.map(({ passwordHashes }) => passwordHashes.length)),
-    fingerprintsOf: (app) => fingerprints.get(app) ?? [],
+    fingerprintsOf: (app: App) => fingerprints.get(app) ?? [],
   }
 }
 
