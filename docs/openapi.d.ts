@@ -908,6 +908,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/watchdogs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the rules that watch over parcels, and how many each finds stalled */
+        get: operations["getRelayWatchdogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/watchdogs/breaches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List which parcels rules have found stalled, the last told first
+         * @description A parcel has at most a hundred. With `parcel` all of them are on one page.
+         */
+        get: operations["getRelayWatchdogsBreaches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/watchdogs/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show what rules would have said of the stored histories
+         * @description The body is a list of rules as in `watchdogs` of the config. Each request looks at some parcels; the next goes on with `after`. Nothing is stored or told.
+         */
+        post: operations["postRelayWatchdogsTry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/report": {
         parameters: {
             query?: never;
@@ -1485,6 +1542,28 @@ export interface components {
             endpoints: string[];
         } | {
             /** @constant */
+            event: "watchdogs_held";
+            /** Format: date-time */
+            at: string;
+            /** @description How many parcels may be stalled. */
+            held: number;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            /** @constant */
+            event: "watchdogs_resumed";
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            /** @constant */
             event: "test";
             /** Format: date-time */
             at: string;
@@ -1728,6 +1807,24 @@ export interface components {
             sequence: number;
             parcel: {
                 id: string;
+            };
+        } | {
+            /**
+             * @description A rule of `watchdogs` found the parcel stalled, or that is over.
+             * @enum {string}
+             */
+            kind: "stalled" | "recovered";
+            sequence: number;
+            parcel: components["schemas"]["FeedParcel"];
+            /** @description Null: the event is about the parcel as a whole. */
+            entry: components["schemas"]["FeedEntry"] | null;
+            /** @description Absent: it is no longer known. */
+            watchdog?: {
+                rule: string;
+                /** Format: date-time */
+                since: string;
+                /** @description Whether the carrier was asked before. */
+                checked: boolean;
             };
         } | {
             /** @constant */
@@ -3194,6 +3291,30 @@ export interface components {
         } | {
             id: string;
             /** @constant */
+            event: "watchdogs_held";
+            /** Format: date-time */
+            at: string;
+            /** @description How many parcels may be stalled. */
+            held: number;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            id: string;
+            /** @constant */
+            event: "watchdogs_resumed";
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            id: string;
+            /** @constant */
             event: "test";
             /** Format: date-time */
             at: string;
@@ -3249,7 +3370,7 @@ export interface components {
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
-                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ" | "certificate_expired" | "keys_lost" | "pushes_unaccepted" | "role_missing" | "clock_off" | "open_files" | "deliveries_unwritten" | "certificate_expiring" | "reload_failed" | "polls_behind" | "endpoint_behind" | "wal_grows" | "backup_old" | "retention_stopped" | "retention_held" | "erasure_pending";
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ" | "certificate_expired" | "keys_lost" | "pushes_unaccepted" | "role_missing" | "clock_off" | "open_files" | "deliveries_unwritten" | "certificate_expiring" | "reload_failed" | "polls_behind" | "endpoint_behind" | "wal_grows" | "backup_old" | "retention_stopped" | "retention_held" | "watchdogs_held" | "erasure_pending";
                 /**
                  * @description A `warning` can wait until the morning.
                  * @enum {string}
@@ -3554,6 +3675,49 @@ export interface components {
             detail: string;
             /** @description The id of this very answer; the log has it too. */
             instance: string;
+        };
+        Watchdog: {
+            name: string;
+            when: {
+                /** @description Null: any. */
+                status: string[] | null;
+                /** @description Null: any. */
+                detailedStatus: string[] | null;
+                /** @description Null: any. */
+                distributionType: string[] | null;
+                /** @description Null: any. */
+                label: string[] | null;
+            };
+            /** @description Such as `48h`; null, and `notBy` too: a parcel is stalled at once. */
+            notWithin: string | null;
+            /** @description A time of day in `zone`. */
+            notBy: string | null;
+            /** @description Null: any later entry ends the watch. */
+            until: string[] | null;
+            past: boolean;
+            /** @description Since when it is in effect as it is; null: not yet. */
+            loadedAt: string | null;
+            /** @description How many parcels it finds stalled now. */
+            open: number;
+        };
+        WatchdogBreach: {
+            id: string;
+            rule: string;
+            parcel: {
+                id: string;
+                identifiers: string[];
+            };
+            /**
+             * Format: date-time
+             * @description Since when the parcel is stalled by the rule.
+             */
+            since: string;
+            /** @description Whether the carrier was asked before it was told. */
+            checked: boolean;
+            /** Format: date-time */
+            toldAt: string;
+            /** @description Null: it lasts. */
+            endedAt: string | null;
         };
         Report: {
             month: string;
@@ -5689,7 +5853,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 /** @example endpoint_failing */
-                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_full" | "disk_usable" | "disk_recovered" | "clock_doubted" | "clock_trusted" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
+                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_full" | "disk_usable" | "disk_recovered" | "clock_doubted" | "clock_trusted" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up" | "watchdogs_held" | "watchdogs_resumed";
                 from?: string;
                 to?: string;
             };
@@ -6501,6 +6665,173 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    getRelayWatchdogs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Watchdogs */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        watchdogs: components["schemas"]["Watchdog"][];
+                        /** @description How many parcels are told to be stalled once the carrier was asked about them; at most 100,000 are counted. */
+                        waiting: number;
+                        /** @description Since when nothing is told, because neither pushes nor polls tell anything; null: parcels are told. */
+                        heldSince: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayWatchdogsBreaches: {
+        parameters: {
+            query?: {
+                /** @description The most to show; 100 if it is left out. */
+                limit?: number;
+                /** @description The `next` of the previous page. */
+                cursor?: string;
+                /** @description Only breaches of the rule with this name. */
+                rule?: string;
+                /** @description Only breaches that last. */
+                open?: boolean;
+                /** @description Only breaches of the parcel with this identifier. */
+                parcel?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the list */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        breaches: components["schemas"]["WatchdogBreach"][];
+                        /** @description The `cursor` of the next page; null on the last. */
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request.bad_tracking_number"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelayWatchdogsTry: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only breaches since this long ago, such as `30d`.
+                 * @example 30d
+                 */
+                since?: string;
+                /** @description The `next` of the answer before. */
+                after?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example [
+                 *       {
+                 *         "name": "no-scan",
+                 *         "when": {
+                 *           "status": [
+                 *             "Ingested"
+                 *           ]
+                 *         },
+                 *         "notWithin": "48h"
+                 *       }
+                 *     ]
+                 */
+                "application/json": {
+                    /** @description A unique name, which the feed, endpoints and pages show. */
+                    name: string;
+                    /** @description The entries with which the watch begins. The newest of them counts. */
+                    when: {
+                        /** @description Entries with one of these statuses. */
+                        status?: string[];
+                        /** @description Entries with one of these detailed statuses. */
+                        detailedStatus?: string[];
+                        /** @description Only parcels with one of these distribution types. */
+                        distributionType?: string[];
+                        /** @description Only parcels whose order has one of these labels: NAME, or NAME=VALUE. */
+                        label?: string[];
+                    };
+                    /** @description The parcel is stalled when nothing has ended the watch this long after the entry. */
+                    notWithin?: string;
+                    /** @description The parcel is stalled when nothing has ended the watch by this time of day in `zone`, on the day of the entry, or the next if it is past. */
+                    notBy?: string;
+                    /** @description The statuses that end the watch. Default: any later entry. []: nothing ends it. */
+                    until?: string[];
+                    /**
+                     * @description true: a new rule also tells what was stalled before its first load.
+                     * @default false
+                     */
+                    past?: boolean;
+                }[];
+            };
+        };
+        responses: {
+            /** @description What the rules would have said */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description How many parcels were looked at. */
+                        parcels: number;
+                        breaches: {
+                            rule: string;
+                            identifiers: string[];
+                            /** Format: date-time */
+                            since: string;
+                            /** @description When the relay learnt what would have ended it; null: it would last. */
+                            endedAt: string | null;
+                        }[];
+                        /** @description The `after` of the next request; null: all parcels were looked at. */
+                        next: number | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            413: components["responses"]["body_too_large"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     getRelayReport: {
         parameters: {
             query?: {
@@ -7026,4 +7357,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 4118ce82735bbd7b8b18caf55095f4c43f61b0caa1138d0af170eb4ddec50e92
+// Made of docs/openapi.json with the SHA-256 4798d6b82e198a75e62b7a175b2c5829ba1997a08494bdda3d7ce74a8c1b1f63
