@@ -68,7 +68,7 @@ function reportPage(visit: Visit, report: ReportAnswer): string {
   const main = html`${crumbs([to`/carrier`, 'Carrier'])}
 ${headline({ title: `Report, ${monthTitle(month)}`, lead, asOf: asOfLine(nowMs, withQuery(to`/report`, { month })) })}
 <form class="filters" action="${to`/report`.path}" aria-label="Month"><div><label for="month">Month</label><input id="month" name="month" type="month" value="${month}" min="${report.countedFrom.slice(0, 7)}" required></div><div><button class="btn" type="submit">Show</button></div></form>
-<p>${stateSentence(report)} Days are those of ${report.zone}, counted since ${report.countedFrom}. ${link(to`/report/${month}/html`, 'Download to print (HTML)')} · ${link(to`/report/${month}/csv`, 'Download as CSV')}</p>
+<p><span class="verbatim">${stateSentence(report)} Days are those of ${report.zone}, counted since ${report.countedFrom}.</span> ${link(to`/report/${month}/html`, 'Download to print (HTML)')} · ${link(to`/report/${month}/csv`, 'Download as CSV')}</p>
 <h2>Entries by day</h2>
 ${stackedColumns({ series: pushes, names: dayNames(report), summary: `Entries by day: ${countText(counts.pushed)} pushed, ${countText(counts.lost)} lost` })}
 ${legend(pushes)}

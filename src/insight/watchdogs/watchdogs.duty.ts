@@ -1,4 +1,5 @@
 import { callsAllowedNow } from '../../core/domain/polling/breaker.ts'
+import { carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import type { Duty } from '../../core/flow/ports.ts'
 import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import type { DutyParts } from '../../core/wiring/relay.ts'
@@ -15,6 +16,8 @@ const POLLS_AT_ONCE = 4
 const LEASE_MS = 5 * 60_000
 /** A parcel whose poll failed is asked about again after this time. */
 const REST_MS = 5 * 60_000
+/** A carrier that has answered any question this lately is answering. */
+const ANSWERS_WITHIN_MS = 2 * REST_MS
 /** With so many parcels at rest something else is wrong, and nothing more is asked meanwhile. */
 const RESTING_MAX = 500
 /** When the carrier could not be asked at all, nothing is asked for this long. */
@@ -40,32 +43,30 @@ export function watchdogDuty(parts: DutyParts & Capabilities): Duty {
     async pass() {
       const hasRules = settings().watchdogs.length > 0
       if (isSettled && !hasRules) return 'idle'
-      const sight = await look(parts)
+      const { sight, mayAsk } = await look(parts)
       const nowMs = clock.now()
       const request = { nowMs, limit: LOOKED_AT_ONCE, mayTellUnchecked: sight === 'pushes' }
       const { told, looked, isMore } = await duties.inTurn(() => write.lookAtWatched(request))
       publish(told)
       isSettled = !hasRules && looked === 0
       await hold.note(sight === 'none', nowMs)
-      if (sight === 'polls') await ask.some()
+      if (mayAsk) await ask.some()
       if (isMore) return 'busy'
       return (await ask.oneEnded()) ? 'busy' : 'idle'
     },
   }
 }
 
-/** Finds out what the relay can see of parcels. */
-async function look({ write, carrier, clock }: DutyParts): Promise<Sight> {
-  const { credentials, breaker, refusal } = carrier.state()
-  if (breaker.state === 'closed' && credentials !== 'refused') return 'polls'
+/** Finds out what the relay can see of parcels, and whether to ask the carrier. Also a carrier that does not answer is asked, until calls pause. */
+async function look({ write, carrier, clock }: DutyParts): Promise<{ readonly sight: Sight; readonly mayAsk: boolean }> {
+  const state = carrier.state()
+  const { breaker, refusal, lastFailure } = state
+  const { kind } = carrierStanding(state)
+  if (kind === 'answers' || kind === 'unasked') return { sight: 'polls', mayAsk: true }
   const nowMs = clock.now()
   const { health, lastPushAtMs } = await write.pushChannel()
-  return sightOf({
-    nowMs,
-    pollsFailSinceMs: breaker.sinceMs ?? refusal?.atMs ?? nowMs,
-    pushesAreHealthy: health === 'healthy',
-    lastPushAtMs,
-  })
+  const pollsFailSinceMs = breaker.sinceMs ?? breaker.unanswered?.sinceMs ?? refusal?.atMs ?? lastFailure?.atMs ?? nowMs
+  return { sight: sightOf({ nowMs, pollsFailSinceMs, pushesAreHealthy: health === 'healthy', lastPushAtMs }), mayAsk: kind === 'troubled' }
 }
 
 /** Asks the carrier about parcels before they are told to be stalled. */
@@ -83,7 +84,10 @@ function createAsking(parts: DutyParts & Capabilities, publish: (told: number) =
       return
     }
     if (end === 'unusable') resting.set(parcelId, clock.monotonic() + REST_MS)
-    publish((await write.settleSuspect({ parcelId, nowMs: clock.now(), isUnknown: end === 'unknown' })).told)
+    // If the carrier answers other questions, the polls of this parcel are at fault.
+    const { lastAnswerAtMs } = carrier.state()
+    const isAnswering = lastAnswerAtMs !== null && clock.now() - lastAnswerAtMs <= ANSWERS_WITHIN_MS
+    publish((await write.settleSuspect({ parcelId, nowMs: clock.now(), isUnknown: end === 'unknown', isAnswering })).told)
   }
 
   function roomNow(): number {

@@ -153,12 +153,22 @@ const counted = statement()((db) =>
     )
     .select((of) => of.fn.countAll<number>().as('count')),
 )
-const openOfRules = statement()((db) =>
+const openCount = statement<{ rule: string }>()((db, p) =>
   db
-    .selectFrom('watchdog_breach')
-    .select((of) => ['rule', of.fn.countAll<number>().as('count')])
-    .where('ended_at_ms', 'is', null)
-    .groupBy('rule'),
+    .selectFrom((of) =>
+      of
+        .selectFrom('watchdog_breach')
+        .select('id')
+        .where('ended_at_ms', 'is', null)
+        // Written as a range, so that PostgreSQL reads the index of the rule, whatever the statistics say.
+        .where('rule', '>=', p.rule)
+        .where('rule', '<=', p.rule)
+        .orderBy('rule')
+        .orderBy('id')
+        .limit(sql.lit(COUNTED_MAX))
+        .as('some'),
+    )
+    .select((of) => of.fn.countAll<number>().as('count')),
 )
 
 /** Counts the parcels that are told to be stalled once the carrier has been asked, up to 100,000. */
@@ -167,9 +177,14 @@ export async function countWaiting(session: Session): Promise<number> {
   return Number(row?.count ?? 0)
 }
 
-/** Counts the breaches that last, by rule. */
+/** Counts the breaches that last, by rule, up to 100,000 of each. */
 export async function countOpen(session: Session): Promise<ReadonlyMap<string, number>> {
-  return new Map((await session.all(openOfRules, {})).map(({ rule, count }) => [rule, Number(count)]))
+  const { rules } = await loadStoredRules(session)
+  const counts = rules.map(async ({ name: rule }) => {
+    const [row] = await session.all(openCount, { rule })
+    return [rule, Number(row?.count ?? 0)] as const
+  })
+  return new Map(await Promise.all(counts))
 }
 
 const anyBreach = statement<{ before: number; limit: number }>()((db, p) =>

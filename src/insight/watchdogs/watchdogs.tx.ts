@@ -64,11 +64,16 @@ export interface WatchdogWrites {
   }): Promise<LookResult & { readonly suspects: readonly Suspect[] }>
   /** Notes that verdicts are held back, since `sinceMs` unless they were before; null: they are not. Returns since when. */
   noteHeld(request: { readonly sinceMs: number | null }): Promise<number | null>
-  /** Judges a parcel after the carrier was asked about it. */
-  settleSuspect(request: { readonly parcelId: number; readonly nowMs: number; readonly isUnknown: boolean }): Promise<LookResult>
+  /** Judges a parcel after the carrier was asked about it. `isAnswering`: whether the carrier answers questions about other parcels. */
+  settleSuspect(request: {
+    readonly parcelId: number
+    readonly nowMs: number
+    readonly isUnknown: boolean
+    readonly isAnswering: boolean
+  }): Promise<LookResult>
 }
 
-/** After this many polls of a parcel in a row have failed, it is told to be stalled unchecked. */
+/** After this many polls of a parcel in a row have failed while the carrier answers others, it is told to be stalled unchecked. */
 const FAILURES_MAX = 3
 
 export function createWatchdogs(store: Transactions, current: { rules: WatchdogRules }): Pick<WriteSide, keyof WatchdogWrites> {
@@ -110,11 +115,11 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
         if (sinceMs === null || known === null) await saveHeldSince(tx, sinceMs)
         return sinceMs === null ? null : Math.min(known ?? sinceMs, sinceMs)
       }, ofRole),
-    settleSuspect: ({ parcelId, nowMs, isUnknown }) =>
+    settleSuspect: ({ parcelId, nowMs, isUnknown, isAnswering }) =>
       store.transaction(async (tx) => {
         const { loads } = await takeRules(tx, current.rules, nowMs)
         const failures = (await tx.findParcel(parcelId))?.failures ?? 0
-        const mayTellUnchecked = isUnknown || failures >= FAILURES_MAX
+        const mayTellUnchecked = isUnknown || (isAnswering && failures >= FAILURES_MAX)
         const { told } = await judgeAll(tx, [parcelId], { ...current.rules, loads, nowMs, mayTellUnchecked })
         return { told, looked: 1, isMore: false }
       }, ofRole),

@@ -23,6 +23,7 @@ const env = {
 const everything = readFileSync(EXAMPLE, 'utf8')
   .replaceAll('trustProxy: []', 'trustProxy: [10.0.0.0/8]')
   .replace('  atRestKeys: []\n', '')
+  .replace('watchdogs: []\n', '')
   .replace(/^(\s*)#(?=[a-z]| {2})/gm, '$1')
 
 interface SchemaNode {

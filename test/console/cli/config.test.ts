@@ -241,6 +241,7 @@ describe('settings', () => {
       secrets: { atRestKeys: [] },
       operator: null,
       portal: { enabled: true, publicUrl: null, trustedHeader: null, admins: [] },
+      watchdogs: [],
       zone: 'UTC',
       retention: {
         rawMs: 7_776_000_000,

@@ -27,10 +27,7 @@ test('9.3: a stalled parcel is asked about, told in the feed, and over with its 
   const carrier = await openCarrier()
   const { operate, breaches, publicUrl, ...relay } = await start({}, carrier.url)
   await push(publicUrl, scan('Ingested', Date.now() - 2 * HOUR_MS))
-  await vi.waitFor(
-    async () => expect(await breaches()).toMatchObject([{ rule: 'no-scan', endedAt: null }]),
-    20_000,
-  )
+  await vi.waitFor(async () => expect(await breaches()).toMatchObject([{ rule: 'no-scan', endedAt: null }]), 20_000)
   expect((await operate('GET', '/relay/watchdogs')).body).toMatchObject({
     watchdogs: [{ name: 'no-scan', notWithin: '1h', open: 1 }],
     heldSince: null,
@@ -75,4 +72,14 @@ test('9.4: a reload takes rules, and takes them away', async () => {
   await reloadWith({ watchdogs: [] })
   await vi.waitFor(async () => expect(await breaches()).toMatchObject([{ endedAt: expect.any(String) }]), 20_000)
   expect((await operate('GET', '/relay/watchdogs')).body).toMatchObject({ watchdogs: [] })
+})
+
+test('9.5: while the carrier cannot be reached, no verdict is told; since when it is held is shown', async () => {
+  const { operate, breaches, publicUrl } = await start({}, 'http://127.0.0.1:9')
+  await push(publicUrl, scan('Ingested', Date.now() - 2 * HOUR_MS))
+  await vi.waitFor(
+    async () => expect((await operate('GET', '/relay/watchdogs')).body).toMatchObject({ waiting: 1, heldSince: expect.any(String) }),
+    60_000,
+  )
+  expect(await breaches()).toEqual([])
 })

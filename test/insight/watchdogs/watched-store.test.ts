@@ -75,7 +75,7 @@ describe.each(engines)('parcels that are watched over, on $name', (engine) => {
       asked: 'AB123456789SE',
       statuses: [{ status: 'Ingested', detailedStatus: 'Ingested', eventTimestamp: '2026-03-01T12:00:00Z' }],
     })
-    await writes.settleSuspect({ parcelId, nowMs: now(), isUnknown: false })
+    await writes.settleSuspect({ parcelId, nowMs: now(), isUnknown: false, isAnswering: true })
     expect(await told()).toEqual(['stalled no-scan'])
     expect(await storedNumber(path, 'select is_checked from watchdog_breach')).toBe(1)
     expect((await claim()).suspects).toEqual([])
@@ -92,9 +92,9 @@ describe.each(engines)('parcels that are watched over, on $name', (engine) => {
     await poll({ asked: 'AB123456789SE', statuses: [{ status: 'Delivered', eventTimestamp: '2026-03-02T12:00:00Z' }] })
     await look(false)
     await writes.notePollFailure({ parcelId: idOf('OTHER1'), kind: 'unavailable', atMs: now() })
-    await writes.settleSuspect({ parcelId: idOf('OTHER1'), nowMs: now(), isUnknown: false })
+    await writes.settleSuspect({ parcelId: idOf('OTHER1'), nowMs: now(), isUnknown: false, isAnswering: true })
     expect(await told()).toEqual([])
-    await writes.settleSuspect({ parcelId: idOf('OTHER1'), nowMs: now(), isUnknown: true })
+    await writes.settleSuspect({ parcelId: idOf('OTHER1'), nowMs: now(), isUnknown: true, isAnswering: true })
     expect(await told()).toEqual(['stalled no-scan'])
     expect(await storedNumber(path, 'select is_checked from watchdog_breach')).toBe(0)
   })

@@ -142,6 +142,12 @@ function fillOf(count: number): readonly string[] {
     `insert into erasure (identifier) select 'E' || n from ${parcels}`,
     `insert into job (done, created_at_ms, ended_at_ms, end_told, kind, task, started_by, state) select 0, n, n, 1, 'watch', '{}', 'admin', 'done' from ${parcels}`,
     `insert into quarantine_count (at_ms, reason, count) select n, 'schema', 1 from ${parcels}`,
+    `insert into order_context (parcel_id, sequence, reference, labels) select n, n, 'O' || n, '{}' from ${parcels}`,
+    `insert into overwritten (parcel_id, nth, sequence, learnt_at_ms, value) select n, 1, n, n, '{}' from ${parcels}`,
+    `insert into report_evidence (name, id, day, parcel_id) select 'lost', n, n, n from ${parcels}`,
+    `insert into watchdog_due (parcel_id, due_at_ms, is_open, ask_at_ms) select n, n, n % 2, case when n % 4 = 0 then n end from ${parcels}`,
+    `insert into watchdog_breach (parcel_id, rule, since_ms, is_checked, told_at_ms, ended_at_ms)
+     select n, 'R' || n % 20, n, 1, n, case when n % 2 = 0 then n end from ${parcels}`,
     `insert into tally (span, kind, from_ms, counts) select 'hour', 'pushes', n, '{}' from ${parcels}`,
   ]
 }

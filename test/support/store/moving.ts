@@ -1,6 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { expect } from 'vitest'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { postgresMoves } from '../../../src/server/postgres/moving/postgres-moves.ts'
@@ -13,6 +14,7 @@ import { sqlite } from '../../../src/upkeep/sqlite-engine.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { newPlace } from './engines.ts'
 import { copyDatabase, createLastingDatabase } from './postgres-database.ts'
+import { openTestPool } from './postgres-pool.ts'
 import { writeSeededStore } from './seeded-store.ts'
 
 export function movesOf(engine: Engine): StoreMoves {
@@ -28,12 +30,22 @@ export async function placeOf(engine: Engine): Promise<Place> {
   return { engine, place: await newPlace(engine) }
 }
 
+/** Rows of tables that a seeded store leaves empty. */
+const FURTHER_ROWS = [
+  "insert into report_evidence (name, id, day, parcel_id) values ('outage', 1, 0, 0)",
+  'insert into watchdog_due (parcel_id, due_at_ms, is_open) values (1, 1, 1)',
+  "insert into watchdog_breach (parcel_id, rule, since_ms, is_checked, told_at_ms) values (1, 'no-scan', 1, 1, 1)",
+]
+
 /** A store that is made once, when it is first needed, and copied for each test. */
 const seededFiles = once(async () => {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-seeded-'))
   try {
     const path = join(folder, 'relay.db')
     await writeSeededStore(path)
+    const db = new Database(path)
+    for (const row of FURTHER_ROWS) db.exec(row)
+    db.close()
     return readdirSync(folder).map((name) => [name.slice('relay.db'.length), readFileSync(join(folder, name))] as const)
   } finally {
     rmSync(folder, { recursive: true })
@@ -42,6 +54,9 @@ const seededFiles = once(async () => {
 const seededDatabase = once(async () => {
   const url = await createLastingDatabase()
   await writeSeededStore(url, postgres)
+  const pool = openTestPool(url)
+  for (const row of FURTHER_ROWS) await pool.query(row)
+  await pool.end()
   return url
 })
 

@@ -197,7 +197,7 @@ export const carrierReport = changes(
     with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0)`,
   `create table report_evidence (name text collate "C" not null, id bigint not null, day bigint not null, parcel_id bigint not null, until_ms bigint,
     primary key (name, id))`,
-  'create index report_evidence_by_day on report_evidence (name, day)',
+  'create index report_evidence_by_day on report_evidence (name, day, id)',
   'create index report_evidence_by_parcel on report_evidence (parcel_id) where parcel_id > 0',
 )
 

@@ -112,7 +112,7 @@ export const carrierReport = changes(
   'create table report_note (id integer primary key, at_ms integer not null, note text not null)',
   `create table report_evidence (name text not null, id integer not null, day integer not null, parcel_id integer not null, until_ms integer,
     primary key (name, id)) without rowid`,
-  'create index report_evidence_by_day on report_evidence (name, day)',
+  'create index report_evidence_by_day on report_evidence (name, day, id)',
   'create index report_evidence_by_parcel on report_evidence (parcel_id) where parcel_id > 0',
 )
 
