@@ -356,13 +356,7 @@ export const COLUMNS = {
    * What changes have overwritten of parcels, so that a history can be told as it was. `nth`: counts from 1 for each parcel. `sequence`: the first
    * of the change. `value`: JSON (`encodeOverwritten`).
    */
-  overwritten: {
-    parcel_id: later(key(big)),
-    nth: later(key(big)),
-    sequence: later(big),
-    learnt_at_ms: later(big),
-    value: later(text),
-  },
+  overwritten: { parcel_id: later(key(big)), nth: later(key(big)), sequence: later(big), learnt_at_ms: later(big), value: later(text) },
   /**
    * When to look at parcels that are watched over. Only a parcel that a rule watches, or of which a told breach lasts, has a row. `ask_at_ms`: when to
    * ask the carrier before the parcel is told to be stalled; null: that is not to be told now.

@@ -1,7 +1,6 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect } from 'vitest'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { postgresMoves } from '../../../src/server/postgres/moving/postgres-moves.ts'
@@ -16,6 +15,7 @@ import { newPlace } from './engines.ts'
 import { copyDatabase, createLastingDatabase } from './postgres-database.ts'
 import { openTestPool } from './postgres-pool.ts'
 import { writeSeededStore } from './seeded-store.ts'
+import { insertRows } from './stored-rows.ts'
 
 export function movesOf(engine: Engine): StoreMoves {
   return engine.name === postgres.name ? postgresMoves : sqliteMoves
@@ -43,9 +43,7 @@ const seededFiles = once(async () => {
   try {
     const path = join(folder, 'relay.db')
     await writeSeededStore(path)
-    const db = new Database(path)
-    for (const row of FURTHER_ROWS) db.exec(row)
-    db.close()
+    insertRows(path, FURTHER_ROWS)
     return readdirSync(folder).map((name) => [name.slice('relay.db'.length), readFileSync(join(folder, name))] as const)
   } finally {
     rmSync(folder, { recursive: true })

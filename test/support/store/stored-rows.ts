@@ -123,3 +123,10 @@ function poolOf(place: string): Pool {
   })
   return pool
 }
+
+/** Inserts rows into a store that no process has open, by SQL. */
+export function insertRows(path: string, inserts: readonly string[]): void {
+  const db = new Database(path)
+  for (const insert of inserts) db.exec(insert)
+  db.close()
+}
