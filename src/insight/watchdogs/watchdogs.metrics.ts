@@ -21,7 +21,10 @@ export function registerWatchdogs(registry: Registry, { reads }: Reads<'session'
     registers,
   })
   return async () => {
-    const [counts, count, since] = await Promise.all([countOpen(reads.session), countWaiting(reads.session), heldSinceMs(reads.session)])
+    const { session } = reads
+    const read = await Promise.all([countOpen(session), countWaiting(session), heldSinceMs(session)]).catch(() => null)
+    if (read === null) return
+    const [counts, count, since] = read
     open.reset()
     for (const [rule, of] of counts) open.set({ rule }, of)
     waiting.set(count)
