@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type {
   FilteredCount,
   InspectedParcel,
@@ -233,7 +233,6 @@ const amongOrder = statement<{ reference: string; limit: number }>()((db, p) =>
         .selectFrom('order_context')
         .select('parcel_id')
         .where('reference', '=', p.reference)
-        .where('parcel_id', '>', sql.lit(0))
         .orderBy('parcel_id')
         .limit(p.limit)
         .as('named'),
