@@ -32,6 +32,12 @@ const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }).map((any) => any.replaceAll('\0', '')),
 )
 
+/**
+ * Names of members without an escape in JSON: V8 13.6 reads a name with one as the name that a former object had at the same place,
+ * if that one is how the escape begins (`{"":1,"\t":2}` after `{"":1,"\\":2}`).
+ */
+const memberName = text.filter((name) => JSON.stringify(name) === `"${name}"`)
+
 const entry = fc.record({
   id: fc.integer({ min: 1, max: 1e12 }),
   status: text,
@@ -45,7 +51,7 @@ const entry = fc.record({
     fc.constantFrom('en', 'sv', 'pt-BR'),
     fc.record({ consumer: fc.option(text), detailed: text }, { requiredKeys: [] }),
   ),
-  extra: fc.dictionary(text, fc.oneof(text, fc.integer(), fc.constant(null), fc.array(text)), { maxKeys: 2 }),
+  extra: fc.dictionary(memberName, fc.oneof(text, fc.integer(), fc.constant(null), fc.array(text)), { maxKeys: 2 }),
 })
 
 const ids = fc.array(fc.stringMatching(/^[A-Z0-9]{4,12}$/), { minLength: 1, maxLength: 3 })
@@ -57,7 +63,7 @@ const parcel = fc.record(
     identifiers: ids,
     trackingIds: ids,
     distributionType: text,
-    extra: fc.dictionary(text, text, { maxKeys: 1 }),
+    extra: fc.dictionary(memberName, text, { maxKeys: 1 }),
     history: fc.array(fc.integer({ min: 1, max: 1e12 }), { maxLength: 3 }),
     reference: text,
     labels: fc.dictionary(fc.stringMatching(/^[a-z0-9-]{1,32}$/), text, { maxKeys: 3 }),
