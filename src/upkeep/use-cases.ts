@@ -1,5 +1,6 @@
 import type { Job } from '../core/domain/admin/job.ts'
 import type { Audited } from '../core/domain/admin/operator-action.ts'
+import type { ErasureRules, StorageState } from '../core/domain/history/erased.ts'
 import type { BatchReport, Reprocessed } from '../core/domain/history/recording.ts'
 import type { DismissedHeld, HeldRange, HeldSelection } from '../core/domain/ingest/inbox.ts'
 import type { Refusal } from '../core/domain/ingest/refused-pushes.ts'
@@ -7,14 +8,14 @@ import type { Posted } from '../core/flow/write-side.ts'
 import type { BackupEnd, BackupState } from './backups/backup.rules.ts'
 import type { ManageBackups } from './backups/manage-backups.ts'
 import type { Check } from './check/running-check.ts'
-import type { ErasureWrites } from './erasure/erasure-ports.ts'
+import type { ErasedParcels, SearchedMentions, SearchedPage } from './erasure/erasure.rows.ts'
 import type { ManageErasures } from './erasure/manage-erasures.ts'
 import type { TombstoneKeyKeeper } from './erasure/tombstone-key.ts'
 import type { ManageInbox } from './inbox/manage-inbox.ts'
 import type { ManageJobs } from './jobs/manage-jobs.ts'
 import type { ManageMoves } from './moving/manage-moves.ts'
 import type { ManageRebuild } from './rebuild/rebuild.routes.ts'
-import type { ListRefusals } from './refusals/list-refusals.ts'
+import type { ListRefusals } from './refusals/kept-refusals.ts'
 import type { ReplayMany } from './replay/manage-replays.ts'
 import type { ManageRetention } from './retention/manage-retention.ts'
 import type { Retention } from './retention/retention.rules.ts'
@@ -87,6 +88,51 @@ interface UpkeepWrites {
   adjustRetention(retention: Retention): Promise<void>
   /** Stores an explained refusal, and deletes the oldest refusals beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
+}
+
+/** The verbs that erase parcels. Times are epoch milliseconds. */
+export interface ErasureWrites {
+  /** Returns the encrypted key of the tombstones (null: no key exists), and whether tombstones use it. */
+  tombstoneKey(): Promise<{ readonly sealed: string | null; readonly isUsed: boolean }>
+  /** Stores an encrypted key if the stored key is still `before` (null: no key). Returns the key that is stored afterwards. */
+  keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
+  useTombstoneKey(key: Uint8Array): Promise<void>
+  /** Changes the time after which an erased identifier may belong to a new parcel. */
+  adjustErasure(rules: ErasureRules): Promise<void>
+  /** Returns the identifiers that a parcel has, that were erased before, or whose erasure has not ended. */
+  findErasable(request: { readonly identifiers: readonly string[] }): Promise<readonly string[]>
+  /**
+   * Erases the parcels of identifiers in one transaction, and stores tombstones, also of identifiers without a parcel. Notes all of their
+   * identifiers as unfinished. The order in the audit trail gets the counts and the marks. `dryRun`: only reports what would be erased.
+   */
+  eraseParcels(
+    request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly dryRun: boolean },
+  ): Promise<ErasedParcels>
+  /** Removes identifiers from a page of records that are not parcels. `dryRun`: only reports what would be removed. */
+  searchMentions(request: SearchedPage & { readonly identifiers: readonly string[]; readonly dryRun: boolean }): Promise<SearchedMentions>
+  /** Lists the identifiers of erased parcels for which not all records were searched, perhaps because the relay was killed. */
+  unfinishedErasures(): Promise<readonly string[]>
+  /**
+   * Forgets unfinished identifiers, after all records were searched for them. `isLate`: some may have named parcels that had been erased before.
+   * `unreadable`: how many records nobody could read.
+   */
+  endErasures(request: { readonly identifiers: readonly string[]; readonly isLate: boolean; readonly unreadable: number }): Promise<void>
+  /** Removes erased data from the files of the store, as far as the database engine can do this. */
+  cleanStorage(): Promise<StorageState>
+  /** After a restore: returns how many identifiers were erased since the backup, and the encrypted key of their tombstones. */
+  missedErasures(): Promise<{ readonly sealedKey: string | null; readonly count: number }>
+  /** After a restore: like `searchMentions`, for all identifiers that were erased since the backup. */
+  searchMissed(page: SearchedPage): Promise<SearchedMentions>
+  /**
+   * After a restore: erases again the parcels that were erased since the backup. Each call looks at a page of identifiers above `after`.
+   * `next` null: this was the last page. `names`: the identifiers of the erased parcels.
+   */
+  repeatErasures(page: { readonly after: string }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
+  /**
+   * Stores the tombstones of the repeated erasures, and adds to the audit trail that they were repeated. After that, these erasures are not
+   * repeated again. `identifiers`: how many were erased again.
+   */
+  settleErasures(request: { readonly nowMs: number; readonly identifiers: number }): Promise<void>
 }
 
 /** The verbs that write to the inbox. */

@@ -8,9 +8,9 @@ import { findTombstones, hasTombstones, listIdentifiers } from '../../core/store
 import { saveSetting } from '../../core/store/settings.ts'
 import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'
 import { lastRestoreIn } from '../restore/restores.tx.ts'
+import type { ErasureWrites } from '../use-cases.ts'
 import { addUnfinished, type ErasedParcels, eraseParcels, listUnfinished, removeUnfinished, searchMentions } from './erasure.rows.ts'
 import { ERASURE_LINEAGE, type ErasedIdentifier, MARKS_MAX, UNCLEAR } from './erasure.rules.ts'
-import type { ErasureWrites } from './erasure-ports.ts'
 
 export interface ErasePorts {
   readonly store: WriteStore
@@ -168,7 +168,7 @@ async function loadLineage(tx: WriteTx): Promise<string> {
   return new TextDecoder().decode((await tx.loadSetting(ERASURE_LINEAGE)) ?? undefined)
 }
 
-/** See `ErasureWrites.findErasable`. */
+/** See `findErasable` of `WriteSide`. */
 async function findErasable(tx: WriteTx, key: Uint8Array | null, identifiers: readonly string[]): Promise<readonly string[]> {
   const living = (await lookUpIdentifiers(tx, identifiers)).map(({ value }) => value)
   const erased = key === null ? [] : (await findTombstones(tx, key, identifiers)).keys()

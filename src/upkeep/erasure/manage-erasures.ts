@@ -6,24 +6,26 @@ import { AppError } from '../../core/domain/errors.ts'
 import type { StorageState } from '../../core/domain/history/erased.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
-import type { ErasedParcels } from './erasure.rows.ts'
+import type { ErasedParcels, SearchedMentions, SearchedPage } from './erasure.rows.ts'
 import {
   addErased,
   type ErasedCounts,
   type ErasedIdentifier,
   type ErasureTrace,
+  FIRST_MENTION,
+  isOfPushes,
+  type MentionPlace,
   type NamedEndpoint,
   NOTHING_ERASED,
   TRACED_MAX,
 } from './erasure.rules.ts'
-import { type SearchedRecords, searchRecords } from './erasure-ports.ts'
-import type { TombstoneKeyKeeper } from './tombstone-key.ts'
 
 export interface ManageErasuresPorts
   extends Part<'clock', 'now'>,
     Part<'meter', 'erased'>,
     Writes<'findErasable' | 'eraseParcels' | 'searchMentions' | 'unfinishedErasures' | 'endErasures' | 'cleanStorage'> {
-  readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
+  /** Makes the key of the tombstones if there is none. */
+  readonly key: { readonly ensure: () => Promise<void> }
   /** Lists the names of the backups that may hold the erased parcels; see `ManageBackups.mayHold`. */
   readonly listBackups: (trace: ErasureTrace | null) => Promise<{ readonly names: readonly string[]; readonly unreadable: string | null }>
   /** Lists the names of the old stores that restores and moves have left behind. */
@@ -305,4 +307,42 @@ async function readList(format: WatchListFormat, column: string | null, lines: A
     if (line.kind === 'bad') bad.push({ line: count, reason: line.reason })
   }
   return { lines: count, identifiers, bad }
+}
+
+/** How many records one transaction searches. */
+const SEARCHED = 200
+
+interface SearchedRecords {
+  readonly counts: Pick<ErasedCounts, 'pushes' | 'mentions'>
+  readonly unreadable: number
+  readonly found: ReadonlySet<string>
+}
+
+/** Searches all records that are not parcels but may name one, in transactions of limited size. `onlyPushes`: only the pushes without a parcel. */
+export async function searchRecords(
+  look: (page: SearchedPage) => Promise<SearchedMentions>,
+  { onlyPushes = false } = {},
+): Promise<SearchedRecords> {
+  let [pushes, mentions, unreadable] = [0, 0, 0]
+  const found = new Set<string>()
+  for (let place: MentionPlace | null = FIRST_MENTION; place !== null && (!onlyPushes || isOfPushes(place.source)); ) {
+    const searched = await look({ place, limit: SEARCHED })
+    pushes += searched.pushes
+    mentions += searched.mentions
+    unreadable += searched.unreadable
+    for (const value of searched.found) found.add(value)
+    place = searched.next
+  }
+  return { counts: { pushes, mentions }, unreadable, found }
+}
+
+/** Ends the erasures that a kill has interrupted after their parcels were gone. Returns how many identifiers they had. */
+export async function finishErasures(
+  write: Pick<ManageErasuresPorts['write'], 'unfinishedErasures' | 'searchMentions' | 'endErasures'>,
+): Promise<number> {
+  const identifiers = await write.unfinishedErasures()
+  if (identifiers.length === 0) return 0
+  const { unreadable } = await searchRecords((page) => write.searchMentions({ ...page, identifiers, dryRun: false }))
+  await write.endErasures({ identifiers, isLate: true, unreadable })
+  return identifiers.length
 }

@@ -6,7 +6,7 @@ import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
 import type { Vault } from '../../core/flow/ports.ts'
 import type { Part, Writes } from '../../core/flow/relay.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
-import { type ErasureWrites, finishErasures, searchRecords } from './erasure-ports.ts'
+import { finishErasures, searchRecords } from './manage-erasures.ts'
 
 interface TombstoneKeyPorts
   extends Part<'clock', 'now'>,
@@ -139,7 +139,7 @@ async function repeatAll(write: TombstoneKeyPorts['write'], nowMs: number): Prom
   const { found } = await searchRecords((page) => write.searchMissed(page))
   const names = new Set(found)
   for (let after: string | null = ''; after !== null; ) {
-    const page: Awaited<ReturnType<ErasureWrites['repeatErasures']>> = await write.repeatErasures({ after })
+    const page: Awaited<ReturnType<typeof write.repeatErasures>> = await write.repeatErasures({ after })
     for (const name of page.names) names.add(name)
     after = page.next
   }

@@ -1,5 +1,7 @@
 import type { Reads } from '../../core/flow/relay.ts'
-import { listRefusals } from './refusals.rows.ts'
+import type { WriteSide } from '../../core/flow/write-side.ts'
+import type { Transactions } from '../../core/store/write-store.ts'
+import { addRefusal, listRefusals } from './refusals.rows.ts'
 import type { KeptRefusal } from './refusals.rules.ts'
 
 /** Lists refused pushes, the newest first. Only a sample of them is examined and stored. */
@@ -14,4 +16,9 @@ export function createListRefusals({ reads }: Reads<'session'>): ListRefusals {
     const last = refusals.length < limit ? undefined : refusals.at(-1)
     return { refusals, next: last === undefined ? null : String(last.refusalId) }
   }
+}
+
+/** Stores the explanations of refused pushes, so that they outlast a restart and every replica shows all of them. */
+export function createKeepRefusal(store: Transactions): Pick<WriteSide, 'keepRefusal'> {
+  return { keepRefusal: (refusal) => store.transaction(async (tx) => addRefusal(tx, refusal)) }
 }
