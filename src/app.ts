@@ -1,5 +1,5 @@
 import { beginDuties } from './assembly/duties.ts'
-import { startMover } from './assembly/hosting/mover.ts'
+import { startMover } from './assembly/hosting/threads.ts'
 import { openInternalApi } from './assembly/internal-api.ts'
 import { createReload } from './assembly/reloading.ts'
 import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Registry } from 'prom-client'
-import type { SectionsOf } from './console/portal/parcels/parcel-sections.ts'
+import type { SectionsOf } from './console/portal/parcels/parcel.pages.ts'
 import type { PagesOf } from './console/portal/portal.ts'
 import type { ProblemsOf } from './console/reporting/reporting.ts'
 import type {} from './console/use-cases.ts'

@@ -9,7 +9,7 @@ import type { MoveSource, MoveTarget } from '../../upkeep/moving/store-moves.row
 
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */
 if (parentPort === null) throw new Error('this file runs only as the mover thread')
-// Only `mover.ts` starts this thread, with this data.
+// Only `startMover` starts this thread, with this data.
 const { from, to, moveId, atMs, address, replicaId } = workerData as MoverData
 
 const side = { moveId, atMs, address, replicaId }

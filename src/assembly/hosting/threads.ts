@@ -2,11 +2,12 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Config } from '../../core/config/config.ts'
 import type { DispatchRound } from '../../core/domain/delivery/dispatch-round.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
+import { type ChangeTable, createChangeTable } from '../../core/runtime/answer-cache.ts'
 import type { CommitQueue } from '../../core/runtime/group-commit.ts'
-import { type ChangeTable, createChangeTable } from '../../core/runtime/threads/change-table.ts'
 import { createReportReceiver, type SentReport, withoutViews } from '../../core/runtime/threads/dispatch-messages.ts'
 import { createRingBuffer, queueOnWriter, type RingBuffer, type RingVerbs } from '../../core/runtime/threads/ring-buffer.ts'
 import { type Hosted, hostOnThread } from '../../core/runtime/threads/thread.ts'
+import type { MoverData, MoverVerbs } from '../../upkeep/moving/open-moves.ts'
 import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
 import { hostReceiver } from './hosted-receiver.ts'
 
@@ -92,4 +93,14 @@ async function hostWriter(
     died,
     drainReplies,
   }
+}
+
+/** The thread's young heap has room for a batch of rows, which may take some megabytes. */
+const MOVER_YOUNG_MB = 32
+
+/** Starts the thread that copies a store when it is moved. */
+export async function startMover(data: MoverData): Promise<Hosted<MoverVerbs>> {
+  // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.
+  const file = new URL(`./mover-thread${import.meta.url.slice(-3)}`, import.meta.url)
+  return await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: MOVER_YOUNG_MB })
 }

@@ -1,7 +1,7 @@
 import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
 import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import type { ParcelSection } from '../../console/portal/parcels/parcel.pages.ts'
 import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts'
-import type { ParcelSection } from '../../console/portal/parcels/parcel-sections.ts'
 import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
 import { timeInTable } from '../../console/portal/times.ts'
 import { counted, countText, formatDuration } from '../../core/domain/amounts.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { charactersOf } from '../../../src/console/portal/html.ts'
-import { type ParcelSection, showSections } from '../../../src/console/portal/parcels/parcel-sections.ts'
+import { type ParcelSection, showSections } from '../../../src/console/portal/parcels/parcel.pages.ts'
 import { NO_CONTEXT } from '../../../src/core/domain/history/order-context.ts'
 import { newParcel } from '../../../src/core/domain/history/parcel-state.ts'
 import { visitAt } from '../../support/portal/visit.ts'

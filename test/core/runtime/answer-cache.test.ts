@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { CachedAnswer } from '../../../src/core/flow/ports.ts'
-import { createAnswerCache, createMemory } from '../../../src/core/runtime/answer-cache.ts'
-import { createChangeTable, tellChanged } from '../../../src/core/runtime/threads/change-table.ts'
+import { createAnswerCache, createChangeTable, createMemory, tellChanged } from '../../../src/core/runtime/answer-cache.ts'
 
 const anAnswer = (parcelId: number, bytes = 1000): CachedAnswer => ({
   parcelId,

@@ -5,8 +5,7 @@ import type { IncomingPoll, RecordOutcome } from '../../../src/core/domain/histo
 import type { CarrierAnswer } from '../../../src/core/domain/polling/carrier-answer.ts'
 import { createServe } from '../../../src/core/flow/history/serve.ts'
 import { createSharedFlight } from '../../../src/core/flow/shared-flight.ts'
-import { createAnswerCache, createMemory } from '../../../src/core/runtime/answer-cache.ts'
-import { createChangeTable } from '../../../src/core/runtime/threads/change-table.ts'
+import { createAnswerCache, createChangeTable, createMemory } from '../../../src/core/runtime/answer-cache.ts'
 import { openSharedCarrier, postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { openStore } from '../store/write-side.ts'
 

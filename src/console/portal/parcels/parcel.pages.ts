@@ -16,7 +16,6 @@ import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stat
 import { relativeTime, timeInSentence } from '../times.ts'
 import { consumerTable, timeline } from './parcel-history.page.ts'
 import { COLUMN_LENGTH_MAX, dueText, mainIdentifier, parcelListPage, STOPPED_BECAUSE, type WatchSaid } from './parcel-list.page.ts'
-import { type ParcelSection, showSections } from './parcel-sections.ts'
 
 /** The message on the page: why asking the carrier brought no news. Null: no message. */
 type ParcelSaid = 'unknown' | 'unavailable' | null
@@ -318,4 +317,33 @@ export function parcelPages({ lookAtParcels, operations, manageParcels, watchLis
     const filters = { status: visit.query('status').trim(), stopped: visit.query('stopped') }
     return { goTo: withQuery(visit.to`/parcels`, { reference, ...filters }) }
   }
+}
+
+/** A section of the page of a parcel. */
+export interface ParcelSection {
+  /** The anchor of its heading, and the heading. */
+  readonly id: string
+  readonly title: string
+  /** Sections stand in ascending order: those below 0 before the history, the others after it. */
+  readonly position: number
+  /** Makes what stands below the heading; null: the page has no such section. A visitor may have the scope `status` only. */
+  readonly show: (visit: Visit, parcel: ExplainedParcel) => Promise<Part>
+}
+
+/** Makes sections of the page of a parcel from use cases. */
+export type SectionsOf<Options> = (options: Options) => readonly ParcelSection[]
+
+/** Shows the sections of a parcel that stand before its history, and those that stand after it. */
+export async function showSections(
+  sections: readonly ParcelSection[],
+  visit: Visit,
+  parcel: ExplainedParcel,
+): Promise<Readonly<Record<'before' | 'after', readonly Markup[]>>> {
+  const sorted = sections.toSorted((one, other) => one.position - other.position)
+  const shown = await Promise.all(sorted.map(async (section) => ({ ...section, part: await section.show(visit, parcel) })))
+  const made = (isHere: (position: number) => boolean) =>
+    shown.flatMap(({ id, title, position, part }) =>
+      part === null || !isHere(position) ? [] : [html`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>${part}</section>`],
+    )
+  return { before: made((position) => position < 0), after: made((position) => position >= 0) }
 }

@@ -1,5 +1,7 @@
 import type { RawMembers } from '../json-body.ts'
-import { groupOf } from './observation.ts'
+import { answersOf, type BatchState, findIdentifier, orderOf, type ParcelDraft } from './batch-state.ts'
+import { groupOf, type PollObservation, type PushObservation } from './observation.ts'
+import { type IdentifierState, isUnheardOf, type ParcelState } from './parcel-state.ts'
 import { headOf, type KeptAnswer, type ParcelHead } from './pull-response.ts'
 import { type KeptSighting, listedId, sightingId } from './sightings.ts'
 import { secondOf } from './snapshot.ts'
@@ -74,7 +76,7 @@ export function encodeOverwritten(overwritten: Overwritten): string | null {
  *
  * An older history has fewer sightings. It is right all the same, because each pair of sightings that differ keeps its order.
  */
-export function overwrittenSightings(before: readonly KeptSighting[], changed: readonly KeptSighting[]): readonly OverwrittenSightings[] {
+function overwrittenSightings(before: readonly KeptSighting[], changed: readonly KeptSighting[]): readonly OverwrittenSightings[] {
   const now = new Map(changed.map((kept) => [sightingId(kept), kept]))
   const polled = before.filter(({ sighting }) => sighting.source === 'poll')
   const replaced = new Map(
@@ -134,7 +136,7 @@ function gathered(lost: readonly KeptSighting[]): readonly OverwrittenSightings[
  * Returns the sightings whose order an order answer may decide. These are all sightings of the seconds in which two entries may have the same
  * instant, now or with fewer sightings.
  */
-export function tieable(sightings: readonly KeptSighting[]): readonly KeptSighting[] {
+function tieable(sightings: readonly KeptSighting[]): readonly KeptSighting[] {
   return [...Map.groupBy(sightings, ({ sighting }) => secondOf(sighting.instant.atMs)).values()].filter(mayTie).flat()
 }
 
@@ -152,11 +154,7 @@ function mayTie(ofSecond: readonly KeptSighting[]): boolean {
 }
 
 /** What decides the order of tied sightings before and after a poll, as `listedId`s. Returns null if all known ones keep their order. */
-export function overwrittenOrder(
-  tied: readonly KeptSighting[],
-  before: readonly string[],
-  after: readonly string[],
-): readonly string[] | null {
+function overwrittenOrder(tied: readonly KeptSighting[], before: readonly string[], after: readonly string[]): readonly string[] | null {
   const known = new Set(tied.map(listedId))
   const was = before.filter((id) => known.has(id))
   const is = after.filter((id) => known.has(id))
@@ -167,12 +165,53 @@ export function overwrittenOrder(
  * Returns what the answers to polls said of the parcel before a poll; undefined: it says the same. `isFirstSeen`: the poll brings the first polled
  * sightings of the parcel. Their sequences tell that no poll was answered before.
  */
-export function overwrittenHead(
-  before: readonly KeptAnswer[],
-  after: readonly KeptAnswer[],
-  isFirstSeen: boolean,
-): ParcelHead | null | undefined {
+function overwrittenHead(before: readonly KeptAnswer[], after: readonly KeptAnswer[], isFirstSeen: boolean): ParcelHead | null | undefined {
   const was = headOf(before)
   if (was === null && isFirstSeen) return undefined
   return JSON.stringify(was) === JSON.stringify(headOf(after)) ? undefined : was
+}
+
+/** An observation of a parcel, and the parcel before and after it. */
+interface Overwriting {
+  readonly observation: PushObservation | PollObservation
+  /** The state before the observation. */
+  readonly former: ParcelState
+  readonly before: ParcelDraft
+  readonly after: ParcelDraft
+  /** The sightings that were known and loaded: for a push those of its second, for a poll all. */
+  readonly known: readonly KeptSighting[]
+  readonly changed: readonly KeptSighting[]
+  readonly newNames: readonly IdentifierState[]
+  readonly isJoined: boolean
+}
+
+/** Returns what an observation overwrites of its parcel. Nearly all pushes and most polls overwrite nothing. */
+export function overwrittenBy(batch: BatchState, seen: Overwriting): Overwritten {
+  const { former, isJoined, after } = seen
+  if (isJoined) return { lost: 'join', ...(answersOf(batch, after).length === 0 ? {} : { isPolled: true }) }
+  const isFirst = former.entryCount === 0 && former.lastSeenAtMs === null
+  // Before the first report the relay had nothing to answer.
+  if (isFirst) {
+    const unheard = isUnheardOf(former) && former.checkedAtMs !== null ? { unheardAtMs: former.checkedAtMs } : {}
+    return { ...unheard, ...overwrittenByPoll(batch, seen) }
+  }
+  return { ...overwrittenNames(batch, seen.newNames), ...overwrittenByPoll(batch, seen) }
+}
+
+function overwrittenNames(batch: BatchState, newNames: readonly IdentifierState[]): Overwritten {
+  if (newNames.length === 0) return {}
+  const isKnown = ({ value }: IdentifierState) => findIdentifier(batch, value) !== undefined
+  const [added, listed] = [newNames.filter((name) => !isKnown(name)), newNames.filter(isKnown)]
+  const valuesOf = (names: readonly IdentifierState[]) => names.map(({ value }) => value)
+  return { ...(added.length === 0 ? {} : { added: valuesOf(added) }), ...(listed.length === 0 ? {} : { listed: valuesOf(listed) }) }
+}
+
+function overwrittenByPoll(batch: BatchState, { observation, before, after, known, changed }: Overwriting): Overwritten {
+  if (observation.kind === 'push') return {}
+  const sightings = overwrittenSightings(known, changed)
+  const isFirstSeen = observation.sightings.length > 0 && !known.some(({ sighting }) => sighting.source === 'poll')
+  const head = overwrittenHead(answersOf(batch, before), answersOf(batch, after), isFirstSeen)
+  const tied = before.orderFrom === after.orderFrom ? [] : tieable(known)
+  const order = tied.length === 0 ? null : overwrittenOrder(tied, orderOf(batch, before), orderOf(batch, after))
+  return { ...(sightings.length === 0 ? {} : { sightings }), ...(head === undefined ? {} : { head }), ...(order === null ? {} : { order }) }
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { createChangeTable, hasChanged, markOf, tellChanged } from '../../../../src/core/runtime/threads/change-table.ts'
+import { createChangeTable, hasChanged, markOf, tellChanged } from '../../../src/core/runtime/answer-cache.ts'
 
 test('a parcel counts as changed since a mark only if it changed after the mark', () => {
   const changes = createChangeTable()
@@ -20,7 +20,7 @@ test('a parcel counts as changed since a mark only if it changed after the mark'
 
 test('a change never replaces a later change, whichever threads they come from', async () => {
   const changes = createChangeTable()
-  const file = new URL('../../../support/threads/changes-thread.ts', import.meta.url)
+  const file = new URL('../../support/threads/changes-thread.ts', import.meta.url)
   let running = 2
   for (let nth = 0; nth < running; nth++) new Worker(file, { workerData: changes }).once('exit', () => running--)
   let last = 0n
