@@ -27,7 +27,7 @@ test('every page below a main page has crumbs that lead back to one', async () =
   expect(main).toHaveLength(7)
   for (const path of [...BELOW, '/parcels/NOBODY1', '/settings/nothing']) pages.set(path, pages.get(path) ?? (await visitor.get(path)).text)
   // The answers to forms are pages too.
-  for (const path of ['/check', '/events/test', '/deliveries/replay', '/webhooks/1/test'])
+  for (const path of ['/check', '/watchdogs/try', '/events/test', '/deliveries/replay', '/webhooks/1/test'])
     pages.set(`POST ${path}`, (await visitor.post(path)).text)
   const paths = [...pages.keys()].map((path) => path.replace(/\?.*/, ''))
   for (const pattern of ONE_OF_MANY) expect([pattern, paths.some((path) => pattern.test(path))]).toEqual([pattern, true])

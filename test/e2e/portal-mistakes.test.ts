@@ -49,6 +49,7 @@ test('a mistake in any form keeps what was typed, and the page says what is wron
       '/parcels',
       '/parcels/FILLED1001/erase',
       '/jobs/rebuild',
+      '/watchdogs/try',
       '/deliveries/replay',
     ]),
   )
@@ -82,6 +83,7 @@ const TEXTS = [
   'from',
   'confirm',
   'parcels',
+  'rules',
   'since',
   'username',
   'column',

@@ -23,6 +23,9 @@ export interface WatchdogRules {
   readonly zone: string
 }
 
+/** The longest time for which rules are tried. */
+export const TRIED_SINCE_MS_MAX = 366 * 86_400_000
+
 /** When each rule was first loaded as it is now, by name, epoch milliseconds. */
 export type FirstLoads = ReadonlyMap<string, number>
 

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { parse } from 'yaml'
 import { type AskRelay, asking, type ClientOptions, describeProblem, order } from '../../console/cli/asking/ask-relay.ts'
 import { addLimitOption, type LimitOptions, printList } from '../../console/cli/asking/lists.ts'
 import { failUsage } from '../../console/cli/exit-codes.ts'
@@ -8,6 +7,7 @@ import { age, createProgressLine, plain, table } from '../../console/cli/termina
 import { counted } from '../../core/domain/amounts.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import type { BreachAnswer, TriedAnswer, WatchdogsAnswer } from './watchdogs.routes.ts'
+import { readRules } from './written-rules.ts'
 
 /** `watchdogs`: shows which parcels rules find stalled, and what a rule would have said. */
 export function watchdogsCommand(): Command {
@@ -72,7 +72,7 @@ function tryCommand(): Command {
     .argument('<file>', 'a YAML file with a list of rules, or with such a list under `watchdogs`')
     .option('--since <duration>', 'only parcels that were stalled since this long ago', '30d')
   return asking(command, async (ask, file: string, options: TryOptions) => {
-    const rules = readRules(file)
+    const rules = rulesIn(file)
     if (rules === null) return
     const breaches = await tryAll(ask, rules, options.since)
     if (options.json === true) return void process.stdout.write(`${JSON.stringify({ breaches })}\n`)
@@ -81,20 +81,18 @@ function tryCommand(): Command {
 }
 
 /** Null: the file cannot be read, which was said. */
-function readRules(file: string): object | null {
+function rulesIn(file: string): readonly unknown[] | null {
   try {
-    const read: unknown = parse(readFileSync(file, 'utf8'))
-    const rules = typeof read === 'object' && read !== null && 'watchdogs' in read ? read.watchdogs : read
-    if (typeof rules === 'object' && rules !== null) return rules
-    failUsage(`watchdogs: ${file} has no list of rules`)
-    return null
+    const written = readRules(readFileSync(file, 'utf8'))
+    if (typeof written !== 'string') return written.rules
+    failUsage(`watchdogs: ${file}: ${written}`)
   } catch (error) {
     failUsage(`watchdogs: ${file} cannot be read: ${describeFailure(error)}`)
-    return null
   }
+  return null
 }
 
-async function tryAll(ask: AskRelay, rules: object, since: string): Promise<TriedAnswer['breaches']> {
+async function tryAll(ask: AskRelay, rules: readonly unknown[], since: string): Promise<TriedAnswer['breaches']> {
   const breaches: TriedAnswer['breaches'][number][] = []
   const progress = createProgressLine(process.stderr)
   let looked = 0

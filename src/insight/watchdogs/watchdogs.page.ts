@@ -1,14 +1,18 @@
-import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
-import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { z } from 'zod'
+import { mistakeIn } from '../../console/portal/form.ts'
+import { html, link, type Markup, markup, type Part, withQuery } from '../../console/portal/html.ts'
+import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
 import type { ParcelSection } from '../../console/portal/parcels/parcel.pages.ts'
 import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts'
 import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
 import { timeInTable } from '../../console/portal/times.ts'
-import { counted, countText, formatDuration } from '../../core/domain/amounts.ts'
+import { counted, countText, formatDuration, parseDuration } from '../../core/domain/amounts.ts'
+import { AppError } from '../../core/domain/errors.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
-import type { ShownRule, WatchdogsView } from './manage-watchdogs.ts'
-import type { WatchdogRule } from './watchdog.rules.ts'
+import type { ShownRule, TriedBreach, WatchdogsView } from './manage-watchdogs.ts'
+import { TRIED_SINCE_MS_MAX, type WatchdogRule } from './watchdog.rules.ts'
 import type { ListedBreach } from './watchdogs.rows.ts'
+import { readRules } from './written-rules.ts'
 
 const LIST_MAX = 100
 
@@ -30,21 +34,74 @@ export function watchdogSections({ manageWatchdogs }: Parts): readonly ParcelSec
   ]
 }
 
-/** Makes the page that shows the rules and the parcels that they find stalled. */
+/** Makes the page that shows the rules and the parcels that they find stalled, and tries rules that its form sends. */
 export function watchdogPages({ manageWatchdogs }: Parts): readonly PageRoute[] {
   return [
+    { method: 'get', path: '/watchdogs', scope: 'admin', answer: (visit) => show(visit, UNTRIED) },
     {
-      method: 'get',
-      path: '/watchdogs',
+      method: 'post',
+      path: '/watchdogs/try',
       scope: 'admin',
-      async answer(visit) {
-        const [rule, all, cursor] = [visit.query('rule') || null, visit.query('all') === 'true', visit.query('cursor') || null]
-        const asked = { rule, isOpen: !all, parcel: null, cursor, limit: LIST_MAX }
-        const [view, listed] = await Promise.all([manageWatchdogs.view(), manageWatchdogs.list(asked)])
-        return { page: watchdogsPage(visit, view, { ...listed, rule, all }) }
+      answer: async (visit) => {
+        const [rules, since] = [visit.form.get('rules'), visit.form.get('since').trim()]
+        const after = /^\d{1,15}$/.test(visit.form.get('after')) ? Number(visit.form.get('after')) : null
+        return await show(visit, { rules, since, found: await tryRules(manageWatchdogs, { rules, since, after }) })
       },
     },
   ]
+
+  async function show(visit: Visit, tried: Tried): Promise<PageAnswer> {
+    const [rule, all, cursor] = [visit.query('rule') || null, visit.query('all') === 'true', visit.query('cursor') || null]
+    const asked = { rule, isOpen: !all, parcel: null, cursor, limit: LIST_MAX }
+    const [view, listed] = await Promise.all([manageWatchdogs.view(), manageWatchdogs.list(asked)])
+    return { page: watchdogsPage(visit, view, { ...listed, rule, all }, tried) }
+  }
+}
+
+/** What the form holds, and what its rules would have said; null: nobody has sent it. */
+interface Tried {
+  readonly rules: string
+  readonly since: string
+  readonly found: Found | null
+}
+
+interface Found {
+  readonly breaches: readonly TriedBreach[]
+  readonly parcels: number
+  /** The parcel after which to look on; null: all were looked at. */
+  readonly next: number | null
+}
+
+const UNTRIED: Tried = { rules: '- { name: slow, when: { status: [Ingested] }, notWithin: 12h }', since: '30d', found: null }
+/** A form tries rules on some parcels at once so often. */
+const TRIES_MAX = 20
+
+/** Throws `bad_request`, which says what is wrong in which field, and in which line of the rules. */
+async function tryRules(
+  { tryRules: tryOnSome }: Parts['manageWatchdogs'],
+  { rules: text, since, after }: Pick<Tried, 'rules' | 'since'> & { readonly after: number | null },
+): Promise<Found> {
+  const written = readRules(text)
+  if (typeof written === 'string') throw mistakeIn('rules', written)
+  const forMs = parseDuration(since)
+  if (forMs === null || forMs > TRIED_SINCE_MS_MAX) throw mistakeIn('since', 'Write a duration such as 30d, at most 366d.')
+  let found: Found = { breaches: [], parcels: 0, next: after }
+  for (let tries = 0; tries < TRIES_MAX && (tries === 0 || found.next !== null); tries++) {
+    const some = await tryOnSome(written.rules, forMs, found.next).catch((error: unknown) => {
+      throw error instanceof AppError && error.code === 'bad_request' ? mistakeIn('rules', withLines(error, written.lineOf)) : error
+    })
+    found = { breaches: [...found.breaches, ...some.breaches], parcels: found.parcels + some.parcels, next: some.next }
+  }
+  return found
+}
+
+const mistakes = z.array(z.object({ pointer: z.string(), detail: z.string() }))
+
+/** Says in which line each mistake in the rules is, instead of in which rule of the list. */
+function withLines({ facts, message }: AppError, lineOf: (pointer: string) => number): string {
+  const { data } = mistakes.safeParse(facts?.errors)
+  if (data === undefined) return message
+  return data.map(({ pointer, detail }) => `Line ${lineOf(pointer)}: ${detail.replaceAll(/(?<=^|")\d+\./g, '')}`).join(' ')
 }
 
 interface Listing {
@@ -54,17 +111,19 @@ interface Listing {
   readonly all: boolean
 }
 
-function watchdogsPage(visit: Visit, view: WatchdogsView, { breaches, next, rule, all }: Listing): string {
+function watchdogsPage(visit: Visit, view: WatchdogsView, { breaches, next, rule, all }: Listing, tried: Tried): string {
   const { to, nowMs, person } = visit
   const here = to`/watchdogs`
   const kept = { ...(rule === null ? {} : { rule }), ...(all ? { all: 'true' } : {}) }
   const main = html`${crumbs([to`/parcels`, 'Parcels'])}
 ${headline({ title: 'Watchdogs', lead: leadOf(view), asOf: asOfLine(nowMs, here) })}
+${tried.found === null ? null : tryForm(visit, tried)}
 ${view.rules.length === 0 ? html`<div class="empty"><h2>No rule watches over parcels</h2><p>Add some under <code>watchdogs</code> in the config: ${link(to`/docs/insight`, 'how')}.</p></div>` : rulesTable(visit, view.rules)}
 <h2>${all ? 'All that was told' : 'Stalled now'}${rule === null ? '' : ` by ${rule}`}</h2>
 <p>${all ? link(withQuery(here, rule === null ? {} : { rule }), 'Only what lasts') : link(withQuery(here, { ...kept, all: 'true' }), 'Also what is over')}${rule === null ? null : html` · ${link(here, 'All rules')}`}</p>
 ${breaches.length === 0 ? html`<p class="dim">None.</p>` : breachTable(visit, breaches, 'told last first')}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(here, { ...kept, cursor: next }), 'Older')}</p>`}`
+${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(here, { ...kept, cursor: next }), 'Older')}</p>`}
+${tried.found === null ? tryForm(visit, tried) : null}`
   return renderPage(visit, { title: 'Watchdogs', section: 'parcels', person, main })
 }
 
@@ -73,6 +132,43 @@ function leadOf({ rules, waiting, heldSinceMs }: WatchdogsView): Part {
   const wait = waiting === 0 ? '' : ` ${counted(waiting, 'parcel waits', 'parcels wait')} for an answer of the carrier.`
   const held = heldSinceMs === null ? null : html` <span class="warn-text">Nothing is told: neither pushes nor polls tell anything.</span>`
   return html`${open === 0 ? 'No parcel is stalled.' : `${counted(open, 'parcel is', 'parcels are')} stalled.`}${wait}${held}`
+}
+
+function tryForm(visit: Visit, { rules, since, found }: Tried): Markup {
+  const nextPart =
+    found === null || found.next === null
+      ? null
+      : html` <button class="btn" type="submit" name="after" value="${found.next}">Try on the next parcels</button>`
+  return html`<h2 id="try">Try rules</h2>
+<details class="plain"${found === null ? null : markup(' open')}><summary>What would rules have said?</summary>
+${found === null ? null : foundOf(visit, found, since)}
+<form class="form" method="post" action="${visit.to`/watchdogs/try`.path}">
+<div class="field"><label for="rules">Rules</label><textarea class="code" id="rules" name="rules" rows="6" spellcheck="false" aria-describedby="rules-hint">
+${rules}</textarea><small id="rules-hint">As under <code>watchdogs</code> in the config: ${link(visit.to`/docs/insight`, 'how')}. Nothing is stored or told.</small></div>
+<div class="field"><label for="since">Since</label><input id="since" name="since" value="${since}" autocomplete="off" spellcheck="false" aria-describedby="since-hint"><small id="since-hint">Only what was stalled at most this long ago, such as <code>30d</code>.</small></div>
+<p><button class="btn" type="submit">Try on the stored histories</button>${nextPart}</p>
+</form></details>`
+}
+
+function foundOf({ to, nowMs }: Visit, { breaches, parcels, next }: Found, since: string): Markup {
+  const looked = `${counted(parcels, 'parcel was', 'parcels were')} looked at${next === null ? '' : ', and there are more'}.`
+  if (breaches.length === 0)
+    return html`<div class="note" role="status"><strong>No parcel would have been found stalled.</strong> ${looked}</div>`
+  const counts = [...Map.groupBy(breaches, ({ rule }) => rule)].map(([rule, of]) => `${rule}: ${counted(of.length, 'time', 'times')}`)
+  const left = breaches.length - LIST_MAX
+  return html`<div class="note" role="status"><strong>In ${since}, ${counts.join(', ')}.</strong> ${looked}${left > 0 ? ` The first ${LIST_MAX} are shown.` : null}</div>
+${table({
+  label: 'What the rules would have said',
+  columns: [{ title: 'Parcel' }, { title: 'Rule' }, { title: 'Stalled since', isTime: true }, { title: 'Over', isTime: true }],
+  rows: breaches
+    .slice(0, LIST_MAX)
+    .map(({ identifiers: [first = ''], rule, sinceMs, endedAtMs }) => [
+      first === '' ? '' : link(to`/parcels/${first}`, first),
+      rule,
+      timeInTable(sinceMs, nowMs),
+      endedAtMs === null ? 'would last' : timeInTable(endedAtMs, nowMs),
+    ]),
+})}`
 }
 
 /** Says what a rule watches, such as `Ingested, and nothing for 48h`. */

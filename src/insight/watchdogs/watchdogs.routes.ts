@@ -13,6 +13,7 @@ import {
 import { count, durationMs, flag, page, query, text } from '../../core/http/server/route.ts'
 import { callRoute, jsonBody, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import type { ShownRule, TriedBreach } from './manage-watchdogs.ts'
+import { TRIED_SINCE_MS_MAX } from './watchdog.rules.ts'
 import type { ListedBreach } from './watchdogs.rows.ts'
 
 const values = () => z.array(z.string()).nullable().describe('Null: any.')
@@ -72,7 +73,6 @@ export type BreachAnswer = AnswerOf<typeof breachSchema>
 export type TriedAnswer = AnswerOf<typeof triedSchema>
 
 const TRIED_RULES = [{ name: 'no-scan', when: { status: ['Ingested'] }, notWithin: '48h' }]
-const YEAR_S = 366 * 86_400
 /** The greatest list of rules is far smaller. */
 const BODY_BYTES_MAX = 256 * 1024
 
@@ -105,7 +105,7 @@ export const WATCHDOGS_ROUTES = [
     description:
       'The body is a list of rules as in `watchdogs` of the config. Each request looks at some parcels; the next goes on with `after`. Nothing is stored or told.',
     query: query({
-      since: durationMs(YEAR_S)
+      since: durationMs(TRIED_SINCE_MS_MAX / 1000)
         .default(30 * 86_400_000)
         .describe('Only breaches since this long ago, such as `30d`.'),
       after: count.nullable().default(null).describe('The `next` of the answer before.'),

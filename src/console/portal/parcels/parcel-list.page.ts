@@ -47,6 +47,7 @@ export function parcelListPage(visit: Visit, { filters, found, ofOrder, said }: 
   const next = found?.next ?? null
   const main = html`${headline({ title: 'Parcels', lead: leadOf(found, filters) })}
 ${searchForm(visit, filters)}
+${person.scope === 'admin' ? html`<p>${link(to`/watchdogs`, 'Watchdogs: parcels that are stalled')}</p>` : null}
 ${ofOrder === null ? null : html`<p>${link(ofOrder, `The parcels of the order ${text}`)}</p>`}
 ${parcels.length === 0 ? nothingFound(visit, filters) : rowsOf(visit, parcels)}
 ${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { ...(reference === null ? { query: text } : { reference }), status, stopped, cursor: next }), 'Next page')}</p>`}
