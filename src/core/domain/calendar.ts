@@ -9,21 +9,36 @@ export const DAY_MS = 86_400_000
 /** Some weeks of quarters. */
 const REMEMBERED_MAX = 4000
 
-let last: ({ readonly format: Intl.DateTimeFormat; readonly days: Map<number, number> } & { readonly name: string }) | null = null
+/** Before it years have fewer than four digits, and days are those of UTC. */
+const YEAR_1000_MS = Date.UTC(1000)
+
+const clocks = new Map<string, Intl.DateTimeFormat>()
+
+/** Returns what a clock in a time zone shows at an instant, to the second, as if it showed UTC. */
+export function wallClockMs(zone: string, atMs: number): number {
+  if (atMs < YEAR_1000_MS) return atMs
+  let clock = clocks.get(zone)
+  if (clock === undefined) {
+    const date = { calendar: 'gregory', year: 'numeric', month: 'numeric', day: 'numeric' } as const
+    const time = { hourCycle: 'h23', hour: 'numeric', minute: 'numeric', second: 'numeric' } as const
+    clock = new Intl.DateTimeFormat('en-GB', { timeZone: zone, ...date, ...time })
+    clocks.set(zone, clock)
+  }
+  const parts = new Map(clock.formatToParts(atMs).map(({ type, value }) => [type, Number(value)]))
+  const of = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? 0
+  return Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second'))
+}
+
+let last: { readonly zone: string; readonly days: Map<number, number> } | null = null
 
 /** Returns the day of an instant in a time zone. */
 export function dayIn(zone: string, atMs: number): number {
-  if (last?.name !== zone) {
-    const date = { year: 'numeric', month: '2-digit', day: '2-digit' } as const
-    last = { name: zone, format: new Intl.DateTimeFormat('en-CA', { timeZone: zone, calendar: 'gregory', ...date }), days: new Map() }
-  }
-  const { format, days } = last
+  if (last?.zone !== zone) last = { zone, days: new Map() }
+  const { days } = last
   const quarter = Math.floor(atMs / QUARTER_MS)
   const known = days.get(quarter)
   if (known !== undefined) return known
-  const named = Date.parse(format.format(quarter * QUARTER_MS))
-  // A year with fewer than four digits cannot be parsed.
-  const day = Number.isNaN(named) ? Math.floor(atMs / DAY_MS) * DAY_MS : named
+  const day = Math.floor(wallClockMs(zone, quarter * QUARTER_MS) / DAY_MS) * DAY_MS
   if (days.size >= REMEMBERED_MAX) days.clear()
   days.set(quarter, day)
   return day

@@ -1,3 +1,5 @@
+import { DAY_MS, wallClockMs } from '../../core/domain/calendar.ts'
+
 /** A rule of the config (DOMAIN 9.1). A list that is null allows any value. */
 export interface WatchdogRule {
   readonly name: string
@@ -110,39 +112,15 @@ export function earliestDueMs({ rules, zone }: WatchdogRules, entry: WatchedEntr
   return earliest
 }
 
-const clocks = new Map<string, Intl.DateTimeFormat>()
-
-/** Returns what a clock in the zone shows, as if it showed UTC. */
-function wallMs(zone: string, atMs: number): number {
-  const clock =
-    clocks.get(zone) ??
-    new Intl.DateTimeFormat('en-GB', {
-      timeZone: zone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    })
-  clocks.set(zone, clock)
-  const parts = new Map(clock.formatToParts(atMs).map(({ type, value }) => [type, Number(value)]))
-  const of = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? 0
-  return Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second'))
-}
-
-const DAY_MS = 86_400_000
-
 /** Returns when a clock in the zone next shows a time of day (`HH:MM`), after `fromMs`. */
 export function nextTimeOfDay(time: string, zone: string, fromMs: number): number {
   const [hours = 0, minutes = 0] = time.split(':').map(Number)
-  const wall = wallMs(zone, fromMs)
+  const wall = wallClockMs(zone, fromMs)
   const today = Math.floor(wall / DAY_MS) * DAY_MS + (hours * 60 + minutes) * 60_000
   const shown = today > wall ? today : today + DAY_MS
   // The offset may change until then. A time that the clock skips is taken by the offset after the change.
   const first = shown - (wall - secondOf(fromMs) * SECOND_MS)
-  return shown - (wallMs(zone, first) - first)
+  return shown - (wallClockMs(zone, first) - first)
 }
 
 /** A breach that was told. `endedAtMs` null: it lasts. */

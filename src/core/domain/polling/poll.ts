@@ -1,3 +1,4 @@
+import { wallClockMs } from '../calendar.ts'
 import type { PollObservation } from '../history/observation.ts'
 import { countsFromMs, type ParcelState } from '../history/parcel-state.ts'
 import { notAhead, retryAfterMaxMs } from '../instant.ts'
@@ -126,7 +127,7 @@ interface QuietHours {
 
 /** Whether `nowMs` (epoch milliseconds) is within the quiet hours, by the time of day in their zone. */
 export function isQuiet(nowMs: number, { from, to, zone }: QuietHours): boolean {
-  const time = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(nowMs)
+  const time = new Date(wallClockMs(zone, nowMs)).toISOString().slice('YYYY-MM-DDT'.length, 'YYYY-MM-DDTHH:MM'.length)
   return from <= to ? from <= time && time < to : from <= time || time < to
 }
 

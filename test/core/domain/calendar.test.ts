@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { dayIn, wallClockMs } from '../../../src/core/domain/calendar.ts'
+
+test.each([
+  ['UTC', '2026-03-01T23:59:59Z', '2026-03-01T23:59:59Z'],
+  ['Europe/Stockholm', '2026-03-29T00:59:59Z', '2026-03-29T01:59:59Z'],
+  ['Europe/Stockholm', '2026-03-29T01:00:00Z', '2026-03-29T03:00:00Z'],
+  ['Asia/Kathmandu', '2026-03-01T18:15:00Z', '2026-03-02T00:00:00Z'],
+  ['America/New_York', '2026-01-01T04:59:59Z', '2025-12-31T23:59:59Z'],
+  ['Europe/Stockholm', '0000-01-01T00:00:00Z', '0000-01-01T00:00:00Z'],
+  ['Europe/Stockholm', '9999-12-31T12:00:00Z', '9999-12-31T13:00:00Z'],
+])('a clock in %s shows at %s %s, and that date is the day', (zone, at, shown) => {
+  expect(wallClockMs(zone, Date.parse(at))).toBe(Date.parse(shown))
+  expect(dayIn(zone, Date.parse(at))).toBe(Date.parse(`${shown.slice(0, 10)}T00:00:00Z`))
+})
