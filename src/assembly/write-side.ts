@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createTellOperators, saveOperator } from '../console/events/tell-operators.tx.ts'
-import { createSaveRefused } from '../console/refused/refused-pushes.tx.ts'
 import { type Config, deliveryRules } from '../core/config/config.ts'
 import type { ErasureRules } from '../core/domain/history/erased.ts'
 import type { RecordRules } from '../core/domain/history/recording.ts'
@@ -10,10 +9,9 @@ import { createDispatchRound, type DispatchRoundOptions } from '../core/flow/del
 import { createConfiguredEndpoints, createEditEndpoints } from '../core/flow/delivery/edit-endpoints.tx.ts'
 import { createReplayFeed, createRetryNow } from '../core/flow/delivery/redeliver.tx.ts'
 import { createRecord } from '../core/flow/history/record.tx.ts'
-import { createCarrierMemory } from '../core/flow/polling/carrier-memory.tx.ts'
 import { type CarrierModelKeeper, createCarrierModelKeeper } from '../core/flow/polling/carrier-model.ts'
 import { createClaimDuePolls, createClaimPoll } from '../core/flow/polling/claim-polls.tx.ts'
-import { createModelVerbs, type ModelCheckpoint, openModelCheckpoint } from '../core/flow/polling/model-checkpoint.ts'
+import { createCarrierMemory, createModelVerbs, type ModelCheckpoint, openModelCheckpoint } from '../core/flow/polling/model-checkpoint.ts'
 import { createNotePollOutcome, createReschedulePolls, createSettleMissedPushes } from '../core/flow/polling/schedule-poll.tx.ts'
 import { createWatchParcels } from '../core/flow/polling/watch-parcels.tx.ts'
 import type { Clock, Log } from '../core/flow/ports.ts'
@@ -148,7 +146,6 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createFoldReport(store),
     ...createReprocess(ports, recordRules, batches),
     ...createKeepRefusal(store),
-    ...createSaveRefused(store),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
     ...createJobs(store, batches, pruning, createRebuild({ ...ports, changed }, recordRules)),

@@ -29,12 +29,20 @@ import {
   tellUnderstood,
 } from '../problems/trouble.ts'
 
-import { listRefused } from '../refused/refused-pushes.rows.ts'
-import { notStoredSince } from '../refused/refused-pushes.rules.ts'
+import { listRefused, removeRefused, saveRefused } from '../refused/refused-pushes.rows.ts'
+import { notStoredSince, staleRefused } from '../refused/refused-pushes.rules.ts'
 
 export type TellOperators = Pick<
   WriteSide,
-  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'noteDown' | 'tellOperators' | 'endSession' | 'recordAction' | 'addTallies'
+  | 'recordOperatorEvent'
+  | 'beginTrouble'
+  | 'endTrouble'
+  | 'noteDown'
+  | 'tellOperators'
+  | 'endSession'
+  | 'recordAction'
+  | 'addTallies'
+  | 'saveRefused'
 >
 
 /** One transaction reads at most this many counts of quarantined pushes. */
@@ -99,6 +107,12 @@ export function createTellOperators(store: Transactions, tombstoneKey: () => Uin
     addTallies: (flush) =>
       store.transaction(async (tx) => {
         if (await noteFlush(tx, flush)) addTallies(tx, flush.additions)
+      }),
+
+    saveRefused: ({ spells, nowMs }) =>
+      store.transaction(async (tx) => {
+        for (const spell of staleRefused(await listRefused(tx), nowMs)) removeRefused(tx, spell)
+        for (const spell of spells) saveRefused(tx, spell)
       }),
   }
 }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
-import type { CarrierMemory } from '../../core/domain/polling/call-budget.ts'
+import { parseCarrierMemory } from '../../core/domain/polling/call-budget.ts'
 import { followLinks, refuseDamage } from '../../core/store/sqlite/file.ts'
 import { holdStore, StoreInUse } from '../../core/store/sqlite/lock.ts'
 import { isThere } from '../../regular-file.ts'
@@ -125,22 +125,8 @@ function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
     job: lastOf('job'),
     inbox: Math.max(lastOf('inbox'), numberIn('select max(id) from inbox')),
     delivery: Math.max(lastOf('delivery'), numberIn('select max(id) from delivery')),
-    carrier: readCarrier(textIn(`select cast(value as text) from setting where name = '${SETTING_OF_CARRIER}'`)),
-  }
-}
-
-/**
- * Parses what the relay knows about the carrier. Null: nothing is stored, or it cannot be read, for example because an earlier version
- * wrote it. A move then copies the setting unchanged.
- */
-function readCarrier(text: string | null): CarrierMemory | null {
-  try {
-    const memory: unknown = JSON.parse(text ?? 'null')
-    const isMemory = typeof memory === 'object' && memory !== null && 'days' in memory && Array.isArray(memory.days)
-    // Only the carrier's client writes this value, so its shape is certain.
-    return isMemory ? (memory as unknown as CarrierMemory) : null
-  } catch {
-    return null
+    // Null also for a record of another format. A move then copies the setting unchanged.
+    carrier: parseCarrierMemory(textIn(`select cast(value as text) from setting where name = '${SETTING_OF_CARRIER}'`) ?? ''),
   }
 }
 

@@ -1,39 +1,52 @@
+import { z } from 'zod'
 import { countText } from '../amounts.ts'
-
-/** The facts about calls that the relay keeps over a restart, so that crashes cannot make it exceed the carrier's limits (DOMAIN 6.4). */
-export interface CarrierMemory {
-  /** When this was written, epoch milliseconds. */
-  readonly atMs: number
-  /** When the last recorded question was asked; absent: not known. */
-  readonly askedAtMs?: number
-  readonly days: readonly DayCalls[]
-  /** Until when the carrier asked to pause; null: it did not ask. */
-  readonly pausedUntilMs: number | null
-  readonly tokenPausedUntilMs: number | null
-  /** Null: the carrier does not refuse the credentials. */
-  readonly refusal: CredentialRefusal | null
-}
-
-/** The calls of one UTC day, including those that the relay may make before it writes again. */
-export interface DayCalls {
-  /** Days since the epoch. */
-  readonly day: number
-  readonly calls: number
-}
+import { parseStored } from '../json-body.ts'
 
 /** The part of the carrier that refused: the token endpoint refused the password, or the status API refused a token. */
-export type RefusedBy = 'token_endpoint' | 'status_api'
+export type RefusedBy = NonNullable<CredentialRefusal['by']>
 
-export interface CredentialRefusal {
+const dayCalls = z.object({
+  /** Days since the epoch. */
+  day: z.number(),
+  calls: z.number(),
+})
+
+/** The calls of one UTC day, including those that the relay may make before it writes again. */
+export type DayCalls = Readonly<z.infer<typeof dayCalls>>
+
+const credentialRefusal = z.object({
   /** How many attempts were made since the credentials last worked. */
-  readonly tries: number
+  tries: z.number(),
   /** When the credentials may be tried again. */
-  readonly untilMs: number
+  untilMs: z.number(),
   /** When the credentials were last refused; absent: not known. */
-  readonly atMs?: number | null
-  readonly by?: RefusedBy | null
+  atMs: z.number().nullable().exactOptional(),
+  by: z.enum(['token_endpoint', 'status_api']).nullable().exactOptional(),
   /** Shows whether the password has changed since the refusal: a salt and a few bytes of a digest, too few to find the password. */
-  readonly mark: { readonly salt: string; readonly digest: string } | null
+  mark: z.object({ salt: z.string(), digest: z.string() }).nullable(),
+})
+
+export type CredentialRefusal = Readonly<z.infer<typeof credentialRefusal>>
+
+const carrierMemory = z.object({
+  /** When this was written, epoch milliseconds. */
+  atMs: z.number(),
+  /** When the last recorded question was asked; absent: not known. */
+  askedAtMs: z.number().exactOptional(),
+  days: z.array(dayCalls).readonly(),
+  /** Until when the carrier asked to pause; null: it did not ask. */
+  pausedUntilMs: z.number().nullable(),
+  tokenPausedUntilMs: z.number().nullable(),
+  /** Null: the carrier does not refuse the credentials. */
+  refusal: credentialRefusal.nullable(),
+})
+
+/** The facts about calls that the relay keeps over a restart, so that crashes cannot make it exceed the carrier's limits (DOMAIN 6.4). */
+export type CarrierMemory = Readonly<z.infer<typeof carrierMemory>>
+
+/** Parses stored facts; null: they are damaged or of another format. */
+export function parseCarrierMemory(text: string): CarrierMemory | null {
+  return carrierMemory.safeParse(parseStored(text)).data ?? null
 }
 
 const DAY_MS = 86_400_000
