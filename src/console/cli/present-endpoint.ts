@@ -4,8 +4,7 @@ import { ofEach, SETTINGS, type Setting } from '../../core/domain/delivery/endpo
 import { typedName } from '../../core/domain/delivery/endpoint-state.ts'
 import type { EndpointAnswer, InspectedEndpointAnswer } from '../../core/http/delivery/endpoints.routes.ts'
 import type { TestAnswer } from '../events/operator.routes.ts'
-import { type Extent, failureSentence, remedySentence, wordFailure } from '../problems/failure-words.ts'
-import { plainText } from '../problems/words.ts'
+import { type Extent, failureSentence, plainText, remedySentence, wordFailure } from '../problems/words.ts'
 import { age, type Cell, plain, table } from './terminal.ts'
 
 export function presentEndpoints(endpoints: readonly EndpointAnswer[]): string {

@@ -4,8 +4,7 @@ import { typedName } from '../../core/domain/delivery/endpoint-state.ts'
 import { type OperatorEvent, type OperatorMessage, WAITED_COUNTED_MAX } from '../../core/domain/delivery/operator-event.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
 import { isObject, member, readJson } from '../../core/domain/json-body.ts'
-import { isLikelyKey } from '../problems/failure-words.ts'
-import { plainText, type Word } from '../problems/words.ts'
+import { isLikelyKey, plainText, type Word } from '../problems/words.ts'
 
 export interface OperatorWords {
   readonly kind: 'bad' | 'warn' | 'off' | 'ok' | 'none'

@@ -20,9 +20,8 @@ import {
   explainRefused,
   explainSilence,
 } from './explain-pushes.ts'
-import { extentOf, failureSentence, remedySentence, wordFailure } from './failure-words.ts'
 import { areOnlyMisunderstood, type Problem, type PushStanding, pushStanding, type Situation } from './verdict.ts'
-import { agoWord, codeWord, type Sentence, timeWord } from './words.ts'
+import { agoWord, codeWord, extentOf, failureSentence, remedySentence, type Sentence, timeWord, wordFailure } from './words.ts'
 
 const RELOAD = 'then reload: parcel-relay reload.'
 

@@ -8,9 +8,9 @@ import {
   type ReplicaLeaseOptions,
   type ReplicaLeasePorts,
   type ReplicaTable,
+  shareRoles,
   type Watermarks,
 } from './replica-lease.ts'
-import { shareRoles } from './share-roles.rules.ts'
 
 /** Begins and ends the work that a replica does because it holds a role. */
 export interface Duties {

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { charactersOf } from '../../../src/console/portal/html.ts'
 import { type FailedWebhook, remedyOf } from '../../../src/console/portal/webhooks/failure-words.ts'
-import { type Extent, failureSentence, remedySentence, wordFailure } from '../../../src/console/problems/failure-words.ts'
-import { plainText } from '../../../src/console/problems/words.ts'
+import { type Extent, failureSentence, plainText, remedySentence, wordFailure } from '../../../src/console/problems/words.ts'
 import type { FailureReason } from '../../../src/core/domain/delivery/delivery.ts'
 import { visitAt } from '../../support/portal/visit.ts'
 

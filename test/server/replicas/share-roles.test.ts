@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { dispatcherOf, type Role } from '../../../src/core/domain/admin/replica.ts'
-import { type Assignment, shareRoles } from '../../../src/server/replicas/share-roles.rules.ts'
+import { type Assignment, shareRoles } from '../../../src/server/replicas/replica-lease.ts'
 
 const ROLES: readonly Role[] = ['poller', 'janitor']
 

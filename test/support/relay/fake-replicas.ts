@@ -1,6 +1,5 @@
 import { dispatcherOf, type Role } from '../../../src/core/domain/admin/replica.ts'
-import type { ReplicaTable, Watermarks } from '../../../src/server/replicas/replica-lease.ts'
-import type { Assignment, RoleChange } from '../../../src/server/replicas/share-roles.rules.ts'
+import type { Assignment, ReplicaTable, RoleChange, Watermarks } from '../../../src/server/replicas/replica-lease.ts'
 
 /** Holds calls of one kind back until the test lets them go. */
 interface Gate {

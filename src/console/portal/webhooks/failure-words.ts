@@ -1,7 +1,7 @@
 import type { AttemptResult } from '../../../core/domain/delivery/delivery.ts'
 import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
 import { receivedText } from '../../../core/domain/text.ts'
-import { type FailureWords, failureSentence, wordFailure } from '../../problems/failure-words.ts'
+import { type FailureWords, failureSentence, wordFailure } from '../../problems/words.ts'
 import { html, link, type Markup, type Part } from '../html.ts'
 import type { Visit } from '../layout.ts'
 import { icon, wordsOnPage } from '../parts.ts'
