@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { fixedValueProblem, isStandardKey, STANDARD_KEY_RULE } from '../domain/delivery/endpoint-keys.ts'
 import { filterSchemas, headersOf, type Kinds, settingSchemas } from '../domain/delivery/endpoint-settings.ts'
 import { DOCUMENTED_STATUSES } from '../domain/history/observation.ts'
+import { refusingProto } from '../domain/read-input.ts'
 import { suggestName } from '../domain/text.ts'
 import { type AddressRefusal, parseAllowed, parseNetwork, refuseNetwork } from '../outbound/address-rules.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
@@ -132,9 +133,10 @@ function cadence(context: SchemaContext) {
         'While pushes are healthy, polls are this many times rarer. Healthy: few pushes go into quarantine, and an estimated 12 % at most are lost (8 % after trouble).',
       ),
   }
-  return z
+  const statuses = z
     .object(named, { error: 'must be a group of settings: a status and how often to poll, such as Created: 2h' })
     .catchall(every.describe('For any other status of the carrier.'))
+  return refusingProto(statuses, 'cannot be a key here')
     .transform(({ default: defaultMs, whenPushIsHealthy, ...byStatus }, issues) => {
       if (context.warn) {
         for (const status of Object.keys(byStatus)) {

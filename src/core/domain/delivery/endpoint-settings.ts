@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DURATION, formatDuration, parseDuration } from '../amounts.ts'
 import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../history/observation.ts'
-import { readInput } from '../read-input.ts'
+import { readInput, refusingProto } from '../read-input.ts'
 import {
   FIXED_HEADERS_MAX,
   type FixedHeaders,
@@ -261,7 +261,7 @@ const HEADERS = 'must be a JSON object with the name and the value of each heade
 
 /** The portal's trusted header is forbidden too. That is checked where the config is known, because only the config names the header. */
 export function headersOf<Value extends z.ZodType>(value: Value, error: string) {
-  return z
+  const named = z
     .record(z.string(), value, { error })
     .superRefine((headers, context) => {
       const report = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
@@ -273,6 +273,7 @@ export function headersOf<Value extends z.ZodType>(value: Value, error: string) 
       if (lowerCaseNames(headers) === null) report([], 'must not name a header twice (upper and lower case are the same)')
     })
     .transform((headers) => lowerCaseNames(headers) ?? {})
+  return refusingProto(named, 'cannot be the name of a fixed header')
 }
 
 /** A value of a filter. */

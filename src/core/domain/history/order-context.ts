@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readInput } from '../read-input.ts'
+import { readInput, refusingProto } from '../read-input.ts'
 
 /**
  * What an app says of the order that a parcel belongs to (DOMAIN 8). The carrier knows none of it, and no carrier is sent it. The reference and
@@ -46,7 +46,7 @@ function charsOf(text: string): number {
 const NAMED = 'must be named by 1 to 32 of the characters a-z, 0-9 and -'
 const reference = textOf(TEXT_CHARS_MAX).refine((text) => text !== '', { error: `must have 1 to ${TEXT_CHARS_MAX} characters` })
 const note = textOf(NOTE_CHARS_MAX, true).transform((text) => (text === '' ? null : text))
-const labels = z
+const namedTexts = z
   .record(z.string(), textOf(TEXT_CHARS_MAX), { error: 'must be a JSON object with the name and the value of each label' })
   .superRefine((given, context) => {
     for (const name of Object.keys(given)) if (!LABEL_NAME.test(name)) context.addIssue({ code: 'custom', path: [name], message: NAMED })
@@ -55,7 +55,7 @@ const labels = z
 
 export const orderContextSchema = z.strictObject({
   reference: reference.nullable().default(null),
-  labels: labels.default({}),
+  labels: refusingProto(namedTexts.default({}), NAMED),
   note: note.nullable().default(null),
 })
 
@@ -77,7 +77,9 @@ function inOrder({ labels: given, ...rest }: OrderContext): OrderContext {
 /** What a line of a list says of an order: the members that it names are replaced, the others stay. */
 export type OrderPart = { readonly [Name in keyof OrderContext]?: OrderContext[Name] | undefined }
 
-const partSchema = z.object({ reference: reference.nullable(), labels, note: note.nullable() }).partial()
+const partSchema = z
+  .object({ reference: reference.nullable(), labels: refusingProto(namedTexts.optional(), NAMED), note: note.nullable() })
+  .partial()
 
 /** Reads the members of a line that are about its order. Other members are left out. A sentence without its subject: they cannot be read. */
 export function parseOrderPart(members: object): OrderPart | string {
