@@ -33,7 +33,8 @@ function watching(tx: WriteTx, rules: WatchdogRules): WriteTx {
 /** Returns the parcels whose entries change, in the order of their ids, each with the earliest time at which that can make it stalled; null: never. */
 function changedParcels({ writes }: Pick<ChangeSet, 'writes'>, rules: WatchdogRules): readonly (readonly [number, number | null])[] {
   const changed = new Map<number, number | null>()
-  for (const { sightings, join } of writes) {
+  const hasTypes = rules.rules.some(({ when }) => when.distributionType !== null)
+  for (const { sightings, join, answers, overwritten } of writes) {
     if (join !== null) {
       for (const { state } of join.others) changed.delete(state.parcelId)
       changed.set(join.parcel.parcelId, AT_ONCE)
@@ -44,6 +45,8 @@ function changedParcels({ writes }: Pick<ChangeSet, 'writes'>, rules: WatchdogRu
       const before = changed.get(parcelId) ?? null
       changed.set(parcelId, dueAtMs === null || before === null ? (dueAtMs ?? before) : Math.min(dueAtMs, before))
     }
+    // An answer may say another type of the parcel, whatever entries it lists. A rebuild overwrites what it corrects, and may only take entries away.
+    for (const { parcelId } of hasTypes ? [...answers, ...overwritten] : overwritten) changed.set(parcelId, AT_ONCE)
   }
   return [...changed].sort(([one], [other]) => one - other)
 }

@@ -118,9 +118,10 @@ export function nextTimeOfDay(time: string, zone: string, fromMs: number): numbe
   const wall = wallClockMs(zone, fromMs)
   const today = Math.floor(wall / DAY_MS) * DAY_MS + (hours * 60 + minutes) * 60_000
   const shown = today > wall ? today : today + DAY_MS
-  // The offset may change until then. A time that the clock skips is taken by the offset after the change.
   const first = shown - (wall - secondOf(fromMs) * SECOND_MS)
-  return shown - (wallClockMs(zone, first) - first)
+  // The offset may change until then. A time that the clock skips is taken by the offset before the change.
+  const second = shown - (wallClockMs(zone, first) - first)
+  return second === first || wallClockMs(zone, second) === shown ? second : first
 }
 
 /** A breach that was told. `endedAtMs` null: it lasts. */

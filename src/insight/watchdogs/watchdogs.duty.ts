@@ -20,6 +20,8 @@ const REST_MS = 5 * 60_000
 const ANSWERS_WITHIN_MS = 2 * REST_MS
 /** With so many parcels at rest something else is wrong, and nothing more is asked meanwhile. */
 const RESTING_MAX = 500
+/** Without rules, it is looked this seldom. */
+const SETTLED_MS = 60_000
 /** When the carrier could not be asked at all, nothing is asked for this long. */
 const PAUSE_MS = 5000
 
@@ -33,8 +35,8 @@ export function watchdogDuty(parts: DutyParts & Capabilities): Duty {
   }
   const ask = createAsking(parts, publish)
   const hold = createHold(parts)
-  /** Whether no rule is left, and nothing that was told by one. */
-  let isSettled = false
+  /** Until when no rule is left, and nothing that was told by one. Another replica may then have told something. */
+  let settledUntilMs = Number.NEGATIVE_INFINITY
   return {
     role: 'poller',
     everyMs: LOOK_EVERY_MS,
@@ -42,15 +44,15 @@ export function watchdogDuty(parts: DutyParts & Capabilities): Duty {
     failure: 'parcels could not be watched over; the relay tries again',
     async pass() {
       const hasRules = settings().watchdogs.length > 0
-      if (isSettled && !hasRules) return 'idle'
+      if (!hasRules && clock.monotonic() < settledUntilMs) return 'idle'
       const { sight, mayAsk } = await look(parts)
       const nowMs = clock.now()
       const request = { nowMs, limit: LOOKED_AT_ONCE, mayTellUnchecked: sight === 'pushes' }
       const { told, looked, isMore } = await duties.inTurn(() => write.lookAtWatched(request))
       publish(told)
-      isSettled = !hasRules && looked === 0
+      settledUntilMs = !hasRules && looked === 0 ? clock.monotonic() + SETTLED_MS : Number.NEGATIVE_INFINITY
       await hold.note(sight === 'none', nowMs)
-      if (mayAsk) await ask.some()
+      if (mayAsk) await ask.some(sight === 'none')
       if (isMore) return 'busy'
       return (await ask.oneEnded()) ? 'busy' : 'idle'
     },
@@ -99,11 +101,11 @@ function createAsking(parts: DutyParts & Capabilities, publish: (told: number) =
 
   return {
     /** Begins as many polls as there is room for. */
-    async some(): Promise<void> {
+    async some(isDeaf: boolean): Promise<void> {
       const limit = roomNow()
       if (limit <= 0) return
       const except = [...underWay.keys(), ...resting.keys()]
-      const { suspects, told } = await write.claimSuspects({ nowMs: clock.now(), limit, leaseMs: LEASE_MS, except })
+      const { suspects, told } = await write.claimSuspects({ nowMs: clock.now(), limit, leaseMs: LEASE_MS, except, isDeaf })
       publish(told)
       for (const suspect of suspects) {
         const asking = askOne(suspect)

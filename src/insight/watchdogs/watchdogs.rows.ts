@@ -51,14 +51,9 @@ const due = statement<{ nowMs: number; limit: number }>()((db, p) =>
     .orderBy('due_at_ms')
     .limit(p.limit),
 )
-const waiting = statement<{ nowMs: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom('watchdog_due')
-    .select('parcel_id')
-    .where('ask_at_ms', 'is not', null)
-    .where('ask_at_ms', '<=', p.nowMs)
-    .orderBy('ask_at_ms')
-    .limit(p.limit),
+/** Also those that wait since a time ahead of the clock, which was put back. */
+const waiting = statement<{ limit: number }>()((db, p) =>
+  db.selectFrom('watchdog_due').select('parcel_id').where('ask_at_ms', 'is not', null).orderBy('ask_at_ms').limit(p.limit),
 )
 const parcelsAfter = statement<{ after: number; limit: number }>()((db, p) =>
   db.selectFrom('parcel').select('id as parcel_id').where('id', '>', p.after).orderBy('id').limit(p.limit),
@@ -77,7 +72,7 @@ export function findDue(session: Session, page: { readonly nowMs: number; readon
 }
 
 /** The parcels about which to ask the carrier before they are told to be stalled. */
-export function findWaiting(session: Session, page: { readonly nowMs: number; readonly limit: number }) {
+export function findWaiting(session: Session, page: { readonly limit: number }) {
   return idsOf(session.all(waiting, page))
 }
 
@@ -267,6 +262,7 @@ async function named(session: Session, rows: readonly BreachRow[]): Promise<read
 }
 
 const SETTING = 'watchdogs'
+const AGAIN_SETTING = 'watchdogs-again'
 const HELD_SETTING = 'watchdogs-held'
 
 /** What the store knows of the rules. `sweptTo`: while rules have changed, the last parcel that was judged by the new ones; null: all were. */
@@ -286,6 +282,18 @@ export async function loadStoredRules(session: Session): Promise<StoredRules> {
 
 export async function saveStoredRules(session: Session, rules: StoredRules): Promise<void> {
   await saveSetting(session, SETTING, Buffer.from(JSON.stringify(rules)))
+}
+
+/** Asks the poller to judge all parcels anew: what this replica has recorded until now was noted by other rules. */
+export async function askForSweep(session: Session): Promise<void> {
+  await saveSetting(session, AGAIN_SETTING, new Uint8Array())
+}
+
+/** Returns whether any replica has asked for it, once. */
+export async function takeSweepOrder(session: Session): Promise<boolean> {
+  if ((await loadSetting(session, AGAIN_SETTING)) === null) return false
+  removeSetting(session, AGAIN_SETTING)
+  return true
 }
 
 /** When each rule was first loaded as it is now. */

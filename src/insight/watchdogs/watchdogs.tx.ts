@@ -22,6 +22,7 @@ import {
 } from './watchdog.rules.ts'
 import {
   addBreach,
+  askForSweep,
   endBreach,
   findDue,
   findWaiting,
@@ -32,6 +33,7 @@ import {
   saveDue,
   saveHeldSince,
   saveStoredRules,
+  takeSweepOrder,
 } from './watchdogs.rows.ts'
 
 /** What a look has found. */
@@ -55,12 +57,13 @@ export interface WatchdogWrites {
   adjustWatchdogs(rules: WatchdogRules): Promise<void>
   /** Looks at the parcels that are due. `mayTellUnchecked`: also tells which are stalled of those about which the carrier could not be asked. */
   lookAtWatched(request: { readonly nowMs: number; readonly limit: number; readonly mayTellUnchecked: boolean }): Promise<LookResult>
-  /** Finds parcels about which to ask the carrier, leases their polls, and tells those about which it cannot be asked. */
+  /** Finds parcels about which to ask the carrier, leases their polls, and tells those about which it cannot be asked, unless the relay is deaf. */
   claimSuspects(request: {
     readonly nowMs: number
     readonly limit: number
     readonly leaseMs: number
     readonly except: readonly number[]
+    readonly isDeaf?: boolean
   }): Promise<LookResult & { readonly suspects: readonly Suspect[] }>
   /** Notes that verdicts are held back, since `sinceMs` unless they were before; null: they are not. Returns since when. */
   noteHeld(request: { readonly sinceMs: number | null }): Promise<number | null>
@@ -80,28 +83,30 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
   const ofRole = { ofRole: 'poller' } as const
   return {
     async adjustWatchdogs(rules) {
+      const isSame = JSON.stringify(rules) === JSON.stringify(current.rules)
       current.rules = rules
+      if (!isSame) await store.transaction(askForSweep, { ofRole: 'any' })
     },
     lookAtWatched: ({ nowMs, limit, mayTellUnchecked }) =>
       store.transaction(async (tx) => {
         const { loads, sweptTo } = await takeRules(tx, current.rules, nowMs)
-        const due = [...(await findDue(tx, { nowMs, limit })), ...(mayTellUnchecked ? await findWaiting(tx, { nowMs, limit }) : [])]
+        const due = [...(await findDue(tx, { nowMs, limit })), ...(mayTellUnchecked ? await findWaiting(tx, { limit }) : [])]
         const swept = sweptTo === null || due.length >= limit ? null : await sweepAfter(tx, current.rules, sweptTo, limit)
         if (swept !== null) await saveSwept(tx, swept.length < limit ? null : (swept.at(-1) ?? null))
         const told = await judgeAll(tx, [...new Set([...due, ...(swept ?? [])])], { ...current.rules, loads, nowMs, mayTellUnchecked })
         return { told: told.told, looked: due.length + (swept?.length ?? 0), isMore: due.length >= limit || swept?.length === limit }
       }, ofRole),
-    claimSuspects: ({ nowMs, limit, leaseMs, except }) =>
+    claimSuspects: ({ nowMs, limit, leaseMs, except, isDeaf = false }) =>
       store.transaction(async (tx) => {
         const { loads } = await takeRules(tx, current.rules, nowMs)
-        const found = await findWaiting(tx, { nowMs, limit: limit + except.length })
+        const found = await findWaiting(tx, { limit: limit + except.length })
         const ids = found.filter((id) => !except.includes(id)).slice(0, limit)
         const judged = await judgeAll(tx, ids, { ...current.rules, loads, nowMs, mayTellUnchecked: false })
         const named = await Promise.all(
           judged.mustAsk.map(async (parcelId) => ({ parcelId, identifiers: await pollableIdentifiers(tx, parcelId, nowMs) })),
         )
         const nameless = named.filter(({ identifiers }) => identifiers.length === 0).map(({ parcelId }) => parcelId)
-        const unchecked = await judgeAll(tx, nameless, { ...current.rules, loads, nowMs, mayTellUnchecked: true })
+        const unchecked = await judgeAll(tx, isDeaf ? [] : nameless, { ...current.rules, loads, nowMs, mayTellUnchecked: true })
         const suspects = named.filter(({ identifiers }) => identifiers.length > 0)
         tx.leasePolls(
           suspects.map(({ parcelId }) => parcelId),
@@ -112,8 +117,10 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
     noteHeld: ({ sinceMs }) =>
       store.transaction(async (tx) => {
         const known = await heldSinceMs(tx)
-        if (sinceMs === null || known === null) await saveHeldSince(tx, sinceMs)
-        return sinceMs === null ? null : Math.min(known ?? sinceMs, sinceMs)
+        // A time ahead of the clock is of a clock that was put back.
+        const heldMs = sinceMs === null ? null : Math.min(known ?? sinceMs, sinceMs)
+        if (heldMs !== known) await saveHeldSince(tx, heldMs)
+        return heldMs
       }, ofRole),
     settleSuspect: ({ parcelId, nowMs, isUnknown, isAnswering }) =>
       store.transaction(async (tx) => {
@@ -140,7 +147,8 @@ async function takeRules(
     // A time ahead of the clock is of a clock that was put back.
     return { ...one, loadedAtMs: same?.rule === one.rule ? Math.min(same.loadedAtMs, nowMs) : nowMs }
   })
-  const hasChanged = after.length !== known.rules.length || after.some(({ name, rule }) => before.get(name)?.rule !== rule)
+  const isAsked = await takeSweepOrder(tx)
+  const hasChanged = isAsked || after.length !== known.rules.length || after.some(({ name, rule }) => before.get(name)?.rule !== rule)
   const next = { rules: after, sweptTo: hasChanged ? 0 : known.sweptTo }
   if (JSON.stringify(next) !== JSON.stringify(known)) await saveStoredRules(tx, next)
   return { loads: new Map(after.map(({ name, loadedAtMs }) => [name, loadedAtMs])), sweptTo: next.sweptTo }

@@ -81,18 +81,19 @@ describe('times of day', () => {
     ['2026-03-28T21:00:00Z', '22:00', '2026-03-29T20:00:00Z'],
     ['2026-10-24T21:30:00Z', '22:00', '2026-10-25T21:00:00Z'],
     // The clock skips from 02:00 to 03:00.
-    ['2026-03-29T00:00:00Z', '02:30', '2026-03-29T00:30:00Z'],
+    ['2026-03-29T00:00:00Z', '02:30', '2026-03-29T01:30:00Z'],
+    ['2026-03-29T00:45:00Z', '02:30', '2026-03-29T01:30:00Z'],
     ['2026-12-31T23:30:00Z', '00:00', '2027-01-01T23:00:00Z'],
   ])('after %s the clock shows %s at %s', (from, time, to) => {
     expect(new Date(nextTimeOfDay(time, 'Europe/Stockholm', at(from))).toISOString()).toBe(new Date(at(to)).toISOString())
   })
 
   test('the next is after the time, within 25 hours, and shows the time of day', () => {
-    const zones = ['UTC', 'Europe/Stockholm', 'America/New_York', 'Asia/Kolkata', 'Pacific/Auckland']
+    const zones = ['UTC', 'Europe/Stockholm', 'America/New_York', 'Asia/Kolkata', 'Pacific/Auckland', 'Australia/Lord_Howe']
     fc.assert(
       fc.property(
         fc.constantFrom(...zones),
-        fc.integer({ min: 4, max: 23 }),
+        fc.integer({ min: 0, max: 23 }),
         fc.integer({ min: 0, max: 730 * 24 * 60 }),
         (zone, hour, minute) => {
           const from = NOON + minute * MINUTE_MS
@@ -103,7 +104,8 @@ describe('times of day', () => {
           const shown = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(
             next,
           )
-          expect(shown).toBe(time)
+          // Clocks are put ahead, and so skip a time, between 01:59 and 04:00.
+          if (hour < 2 || hour > 3) expect(shown).toBe(time)
         },
       ),
     )

@@ -1,45 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import type { Engine } from '../../../src/core/store/contract.ts'
-import type { WatchdogRule } from '../../../src/insight/watchdogs/watchdog.rules.ts'
-import { listBreachesOfParcel } from '../../../src/insight/watchdogs/watchdogs.rows.ts'
-import type { PushFields } from '../../support/history/builders.ts'
 import { aRule } from '../../support/insight/a-rule.ts'
+import { openWatched } from '../../support/insight/open-watched.ts'
 import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { drawWith, seeded } from '../../support/runner/seeded.ts'
 import { engines } from '../../support/store/engines.ts'
-import { openErasures } from '../../support/store/erasures.ts'
 import { DIRECTIONS, moveStore, placeOf } from '../../support/store/moving.ts'
 import { storedNumber } from '../../support/store/stored-rows.ts'
-
-async function openWatched(engine: Engine, rules: readonly WatchdogRule[] = [aRule()], place: string | null = null) {
-  const store = await openErasures(engine, place)
-  const { writes, reads, now } = store
-  const take = (next: readonly WatchdogRule[]) => writes.adjustWatchdogs({ rules: next, zone: 'UTC' })
-  await take(rules)
-  /** Looks until nothing more is due. Returns how many parcels were looked at. */
-  const look = async (mayTellUnchecked = true) => {
-    let looked = 0
-    for (;;) {
-      const result = await writes.lookAtWatched({ nowMs: now(), limit: 10, mayTellUnchecked })
-      looked += result.looked
-      if (!result.isMore) return looked
-    }
-  }
-  await look()
-  return {
-    ...store,
-    take,
-    look,
-    scan: (status: string, atMs: number, fields: PushFields = {}) =>
-      store.push({ status, detailedStatus: status, eventTime: new Date(atMs).toISOString(), ...fields }),
-    told: async () => {
-      const { items } = await reads.readFeed({ after: 0, limit: 1000 })
-      return items.flatMap((item) => ('breach' in item && item.breach !== null ? [`${item.kind} ${item.breach.rule}`] : []))
-    },
-    breaches: async (identifier = '1001') =>
-      (await listBreachesOfParcel(reads.session, identifier))?.map(({ rule, sinceMs, endedAtMs }) => [rule, sinceMs, endedAtMs !== null]),
-  }
-}
 
 describe.each(engines)('parcels that are watched over, on $name', (engine) => {
   test('9.3: a breach is told once, and over when an entry comes, a back-dated one included', async () => {

@@ -42,7 +42,14 @@ export function removeBreaches(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(removeSome, { ids })
 }
 
-/** Gives the parcel of a join the breaches of all parcels, each once. One that lasts goes before one that has ended. */
+const keepOpen = statement<{ parcelId: number }>()((db, p) =>
+  db
+    .insertInto('watchdog_due')
+    .values({ parcel_id: p.parcelId, due_at_ms: 0, is_open: 1, ask_at_ms: null })
+    .onConflict((conflict) => conflict.column('parcel_id').doUpdateSet({ due_at_ms: 0, is_open: 1, ask_at_ms: null })),
+)
+
+/** Gives the parcel of a join the breaches of all parcels, each once. One that lasts goes before one that has ended, and is looked at, also without a rule. */
 export async function moveWatched(session: Session, from: readonly number[], into: number): Promise<void> {
   session.enqueueWrite(removeDue, { ids: from })
   const rows = await loadBreachesOf(session, [...from, into])
@@ -54,6 +61,7 @@ export async function moveWatched(session: Session, from: readonly number[], int
     if (other === undefined || (other.ended_at_ms !== null && row.ended_at_ms === null)) kept.set(key, row)
   }
   const stays = new Set([...kept.values()].toSorted(lastingFirst).slice(0, BREACHES_MAX))
+  if ([...stays].some((row) => row.ended_at_ms === null)) session.enqueueWrite(keepOpen, { parcelId: into })
   removeBreaches(
     session,
     rows.filter((row) => !stays.has(row)).map(({ id }) => id),
