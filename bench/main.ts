@@ -12,6 +12,7 @@ import type { Suite, SuiteReport } from './suite.ts'
 /** All suites by name. A new suite needs a file and a line here. */
 const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   export: async () => (await import('./suites/export.ts')).exporting,
+  insight: async () => (await import('./suites/insight.ts')).insight,
   ingest: async () => (await import('./suites/ingest.ts')).ingest,
   memory: async () => (await import('./suites/memory.ts')).memory,
   postgres: async () => (await import('./suites/postgres.ts')).postgresSuite,

@@ -15,6 +15,8 @@ export interface PushLoad {
   readonly firstParcel: number
   /** Whether events may repeat; only for servers that do not parse them. */
   readonly repeat: boolean
+  /** Whether events are pushed about when they happen; absent: up to three days later. */
+  readonly isFresh?: boolean
   /** Called when the warm-up is over. */
   readonly onWarm?: () => Promise<void>
 }
@@ -29,13 +31,18 @@ const RATE_MAX = 30_000
 const REPEATED_EVENTS = 10_000
 const LOOKED_AT = 40
 
+/** How many events a load prepares. */
+export function eventsFor({ warmUpMs, durationMs }: Settings, ratePerSecond: number | null): number {
+  return Math.ceil((RATE_MAX * warmUpMs + (ratePerSecond ?? RATE_MAX) * durationMs) / 1000)
+}
+
 /** Prepares, warms up and measures. All events are signed before the measurement. */
 export async function measurePushes(load: Generator, server: Server, settings: Settings, options: PushLoad): Promise<PushMeasurement> {
-  const { connections, ratePerSecond, firstParcel, repeat } = options
+  const { connections, ratePerSecond, firstParcel, repeat, isFresh = false } = options
   const { warmUpMs, durationMs } = settings
   const { port, pid } = server
-  const most = Math.ceil((RATE_MAX * warmUpMs + (ratePerSecond ?? RATE_MAX) * durationMs) / 1000)
-  await load.prepare({ kind: 'pushes', firstParcel, events: repeat ? REPEATED_EVENTS : most, sharedKey: SHARED_KEY, repeat })
+  const most = eventsFor(settings, ratePerSecond)
+  await load.prepare({ kind: 'pushes', firstParcel, events: repeat ? REPEATED_EVENTS : most, sharedKey: SHARED_KEY, repeat, isFresh })
   const before = await warmUp(load, port, warmUpMs)
   await options.onWarm?.()
   const measured = await measure(load, pid, { port, connections, pace: paceOf(ratePerSecond, durationMs) })

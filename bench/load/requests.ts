@@ -4,8 +4,15 @@ import { locationOf } from './stamps.ts'
 
 /** What to prepare before the clock runs. */
 export type RequestPlan =
-  /** Signed events of parcels from `firstParcel` on, each sent once. */
-  | { readonly kind: 'pushes'; readonly firstParcel: number; readonly events: number; readonly sharedKey: string; readonly repeat: boolean }
+  /** Signed events of parcels from `firstParcel` on, each sent once unless they `repeat`. */
+  | {
+      readonly kind: 'pushes'
+      readonly firstParcel: number
+      readonly events: number
+      readonly sharedKey: string
+      readonly repeat: boolean
+      readonly isFresh?: boolean
+    }
   /** An endless series of events, one per parcel, stamped with their due time and signed when sent. */
   | { readonly kind: 'stamped'; readonly firstParcel: number; readonly sharedKey: string }
   /** Reads of `all` with a bearer token for parcels 0 to `parcels`: each once in order, or at random without end. */
@@ -29,11 +36,11 @@ export function prepareRequests(plan: RequestPlan): Requests {
   const sign = (body: Buffer) => pushRequest(body, createHmac('sha256', key).update(body).digest('base64'))
   if (plan.kind === 'stamped') {
     let parcel = plan.firstParcel
-    return { next: (dueMs) => sign(eventBody(parcel++, 0, nowMs, locationOf(dueMs))) }
+    return { next: (dueMs) => sign(eventBody(parcel++, 0, nowMs, { location: locationOf(dueMs) })) }
   }
   const pushes = joined(plan.events, (at) => {
     const { parcel, nth } = eventAt(at, plan.firstParcel)
-    return sign(eventBody(parcel, nth, nowMs))
+    return sign(eventBody(parcel, nth, nowMs, { isFresh: plan.isFresh ?? false }))
   })
   return inTurn(pushes, plan.repeat)
 }

@@ -9,7 +9,7 @@ export interface RelayConfig {
   /** Path of the store, which may not exist yet. */
   readonly storePath: string
   /** Sections that differ from the defaults. */
-  readonly sections?: Readonly<Record<string, object>>
+  readonly sections?: Readonly<Record<string, object | string>>
   /** URL of the database, if the store is on PostgreSQL. */
   readonly database?: string
 }

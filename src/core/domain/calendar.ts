@@ -3,7 +3,7 @@
  * they are when the relay's time zone changes.
  */
 
-/** In every time zone days begin at a quarter of an hour. */
+/** The clocks of time zones change, and days begin, at a quarter of an hour. */
 export const QUARTER_MS = 900_000
 export const DAY_MS = 86_400_000
 /** Some weeks of quarters. */
@@ -12,34 +12,33 @@ const REMEMBERED_MAX = 4000
 /** Before it years have fewer than four digits, and days are those of UTC. */
 const YEAR_1000_MS = Date.UTC(1000)
 
-const clocks = new Map<string, Intl.DateTimeFormat>()
+let last: { readonly zone: string; readonly clock: Intl.DateTimeFormat; readonly offsets: Map<number, number> } | null = null
 
-/** Returns what a clock in a time zone shows at an instant, to the second, as if it showed UTC. */
+/**
+ * Returns what a clock in a time zone shows at an instant, to the second, as if it showed UTC. The platform takes microseconds to say it, so the offsets of
+ * quarters are remembered.
+ */
 export function wallClockMs(zone: string, atMs: number): number {
   if (atMs < YEAR_1000_MS) return atMs
-  let clock = clocks.get(zone)
-  if (clock === undefined) {
+  if (last?.zone !== zone) {
     const date = { calendar: 'gregory', year: 'numeric', month: 'numeric', day: 'numeric' } as const
     const time = { hourCycle: 'h23', hour: 'numeric', minute: 'numeric', second: 'numeric' } as const
-    clock = new Intl.DateTimeFormat('en-GB', { timeZone: zone, ...date, ...time })
-    clocks.set(zone, clock)
+    last = { zone, clock: new Intl.DateTimeFormat('en-GB', { timeZone: zone, ...date, ...time }), offsets: new Map() }
   }
-  const parts = new Map(clock.formatToParts(atMs).map(({ type, value }) => [type, Number(value)]))
-  const of = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? 0
-  return Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second'))
+  const { clock, offsets } = last
+  const quarter = Math.floor(atMs / QUARTER_MS)
+  let offset = offsets.get(quarter)
+  if (offset === undefined) {
+    const parts = new Map(clock.formatToParts(quarter * QUARTER_MS).map(({ type, value }) => [type, Number(value)]))
+    const of = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? 0
+    offset = Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second')) - quarter * QUARTER_MS
+    if (offsets.size >= REMEMBERED_MAX) offsets.clear()
+    offsets.set(quarter, offset)
+  }
+  return Math.floor(atMs / 1000) * 1000 + offset
 }
-
-let last: { readonly zone: string; readonly days: Map<number, number> } | null = null
 
 /** Returns the day of an instant in a time zone. */
 export function dayIn(zone: string, atMs: number): number {
-  if (last?.zone !== zone) last = { zone, days: new Map() }
-  const { days } = last
-  const quarter = Math.floor(atMs / QUARTER_MS)
-  const known = days.get(quarter)
-  if (known !== undefined) return known
-  const day = Math.floor(wallClockMs(zone, quarter * QUARTER_MS) / DAY_MS) * DAY_MS
-  if (days.size >= REMEMBERED_MAX) days.clear()
-  days.set(quarter, day)
-  return day
+  return Math.floor(wallClockMs(zone, atMs) / DAY_MS) * DAY_MS
 }

@@ -12,20 +12,30 @@ const NEVER_MS = Number.MAX_SAFE_INTEGER
 export const AT_ONCE = 0
 
 /** Sets the time of a look, unless an earlier one is set. A parcel that waits for an answer, or of which a breach lasts, is looked at now. */
-const plan = statement<{ parcelId: number; dueAtMs: number }>()((db, p, { least }) =>
+const plan = statement<{ parcelId: number; dueAtMs: number }>()((db, p) =>
   db
     .insertInto('watchdog_due')
     .values({ parcel_id: p.parcelId, due_at_ms: p.dueAtMs, is_open: 0, ask_at_ms: null })
     .onConflict((conflict) =>
-      conflict.column('parcel_id').doUpdateSet((row) => ({
-        due_at_ms: row
-          .case()
-          .when(row.or([row('watchdog_due.is_open', '=', 1), row('watchdog_due.ask_at_ms', 'is not', null)]))
-          .then(AT_ONCE)
-          .else(least(row.ref('watchdog_due.due_at_ms'), row.ref('excluded.due_at_ms')))
-          .end(),
-        ask_at_ms: null,
-      })),
+      conflict
+        .column('parcel_id')
+        .doUpdateSet((row) => ({
+          due_at_ms: row
+            .case()
+            .when(row.or([row('watchdog_due.is_open', '=', 1), row('watchdog_due.ask_at_ms', 'is not', null)]))
+            .then(AT_ONCE)
+            .else(row.ref('excluded.due_at_ms'))
+            .end(),
+          ask_at_ms: null,
+        }))
+        // Most entries change nothing, and then no page is written.
+        .where((row) =>
+          row.or([
+            row('watchdog_due.is_open', '=', 1),
+            row('watchdog_due.ask_at_ms', 'is not', null),
+            row('excluded.due_at_ms', '<', row.ref('watchdog_due.due_at_ms')),
+          ]),
+        ),
     ),
 )
 const lookAgain = statement<{ parcelId: number }>()((db, p) =>

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { dayIn, wallClockMs } from '../../../src/core/domain/calendar.ts'
 
@@ -12,4 +13,20 @@ test.each([
 ])('a clock in %s shows at %s %s, and that date is the day', (zone, at, shown) => {
   expect(wallClockMs(zone, Date.parse(at))).toBe(Date.parse(shown))
   expect(dayIn(zone, Date.parse(at))).toBe(Date.parse(`${shown.slice(0, 10)}T00:00:00Z`))
+})
+
+const ZONES = ['UTC', 'Europe/Stockholm', 'America/St_Johns', 'Asia/Kathmandu', 'Australia/Lord_Howe', 'Pacific/Apia', 'Africa/Casablanca']
+
+test('at any time since 1973 a clock shows what the platform says of that very second', () => {
+  const zones = fc.constantFrom(...ZONES)
+  const times = fc.array(fc.integer({ min: Date.UTC(1973), max: Date.UTC(2100) }), { maxLength: 20 })
+  fc.assert(
+    fc.property(zones, times, (timeZone, all) => {
+      const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
+      for (const atMs of all) {
+        const clock = new Date(wallClockMs(timeZone, atMs)).toISOString()
+        expect(`${clock.slice(0, 10)} ${clock.slice(11, 19)}`).toBe(format.format(atMs))
+      }
+    }),
+  )
 })
