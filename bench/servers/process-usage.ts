@@ -32,6 +32,11 @@ export function usageOf(pid: number): Usage {
   }
 }
 
+/** User and system time of the children of this process that have ended. */
+export function cpuMsOfChildren(): number {
+  return cpuMs('/proc/self/stat', UTIME_AT + 2)
+}
+
 export function memoryOf(pid: number): Memory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const bytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024
@@ -47,8 +52,8 @@ function nameOf(pid: number, id: string): string | null {
   }
 }
 
-function cpuMs(path: string): number {
+function cpuMs(path: string, at = UTIME_AT): number {
   const stat = readFileSync(path, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[UTIME_AT]) + Number(fields[UTIME_AT + 1])) * TICK_MS
+  return (Number(fields[at]) + Number(fields[at + 1])) * TICK_MS
 }

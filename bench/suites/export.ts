@@ -4,11 +4,12 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { figure } from '../figures.ts'
+import { cpuMsOfChildren, usageOf } from '../servers/process-usage.ts'
 import { type RelayServer, startRelay } from '../servers/relay.ts'
 import { SHOP } from '../servers/relay-config.ts'
 import { contentsOf } from '../stores/contents.ts'
 import { copyPrefilledStore } from '../stores/prefill.ts'
-import type { Bench, SuiteReport } from '../suite.ts'
+import type { Bench, Observation, SuiteReport } from '../suite.ts'
 
 const PAGE = 500
 
@@ -19,16 +20,28 @@ export async function exporting({ settings, relayEntry, folder, say }: Bench): P
   const { entries: events } = contentsOf(storePath)
   const relay = await startRelay(relayEntry, folder, { storePath })
   let exports = 0
+  const observations: Observation[] = []
+  const timed = async (name: string, work: () => Promise<unknown>) => {
+    const [startMs, before, childrenMs] = [performance.now(), usageOf(relay.pid), cpuMsOfChildren()]
+    await work()
+    const seconds = (performance.now() - startMs) / 1000
+    const facts = {
+      seconds: seconds.toFixed(1),
+      'relay cpu s': ((usageOf(relay.pid).cpuMs - before.cpuMs) / 1000).toFixed(1),
+      'export cpu s': ((cpuMsOfChildren() - childrenMs) / 1000).toFixed(1),
+    }
+    observations.push({ name, facts })
+    say(`${name}: ${JSON.stringify(facts)}`)
+    return seconds
+  }
   const exportAs = async (format: string) => {
     const to = join(folder, `warehouse-${exports++}`)
-    const seconds = await timed(() => runExport(relayEntry, relay, ['--to', to, '--format', format]))
+    const seconds = await timed(`export as ${format}`, () => runExport(relayEntry, relay, ['--to', to, '--format', format]))
     equal(rowsIn(to), events, 'every event is exported')
-    say(`export as ${format}: ${seconds.toFixed(1)} s`)
     return seconds
   }
   try {
-    const reading = await timed(async () => equal(await countEvents(relay), events, 'every event is read'))
-    say(`reading the feed alone: ${reading.toFixed(1)} s`)
+    const reading = await timed('reading the feed alone', async () => equal(await countEvents(relay), events, 'every event is read'))
     const [ndjson, csv] = [await exportAs('ndjson'), await exportAs('csv')]
     const perMillion = (seconds: number) => [(seconds / events) * 1_000_000]
     const time = { unit: 's', better: 'lower', must: 120, aim: 20 } as const
@@ -39,17 +52,11 @@ export async function exporting({ settings, relayEntry, folder, say }: Bench): P
         figure('reading the feed of a million events alone', perMillion(reading), { unit: 's', better: 'lower' }),
         figure('export as NDJSON / reading the feed alone', [ndjson / reading], { unit: 'x', better: 'lower' }),
       ],
-      observations: [],
+      observations,
     }
   } finally {
     await relay.stop()
   }
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const startMs = performance.now()
-  await work()
-  return (performance.now() - startMs) / 1000
 }
 
 async function runExport(entry: string, relay: RelayServer, args: readonly string[]): Promise<void> {

@@ -51,6 +51,9 @@ async function lookStatements(engine: Engine): Promise<readonly string[]> {
   return found
 }
 
+/** The time, if the statement asks for it, and the limit. */
+const valuesOf = (statement: string) => (/"due_at_ms" <=/.test(statement) ? [NOON, 64] : [64])
+
 const plan = z.object({
   'Node Type': z.string(),
   'Index Name': z.string().optional(),
@@ -66,7 +69,7 @@ async function readBy(url: string, statements: readonly string[]) {
     for (const [name, value] of Object.entries(PLAN_SETTINGS)) await client.query(`set ${name} = ${value}`)
     const found: { readonly index: string | undefined; readonly rows: number; readonly blocks: number }[] = []
     for (const statement of statements) {
-      const { rows } = await client.query(`explain (analyze, buffers, format json) ${statement}`, [NOON, 64])
+      const { rows } = await client.query(`explain (analyze, buffers, format json) ${statement}`, valuesOf(statement))
       const { Plans } = explained.parse(rows)[0]['QUERY PLAN'][0].Plan
       const [scan] = Plans
       found.push({ index: scan['Index Name'], rows: scan['Actual Rows'], blocks: scan['Shared Hit Blocks'] + scan['Shared Read Blocks'] })
@@ -90,7 +93,7 @@ describe.each(engines)('a million watched parcels on $name', (engine) => {
       for (const { blocks } of read) expect(blocks).toBeLessThan(DUE + 10)
     } else {
       const plans = await Promise.all(
-        statements.map((sql) => storedRows<{ readonly detail: string }>(many.path, `explain query plan ${sql}`, NOON, 64)),
+        statements.map((sql) => storedRows<{ readonly detail: string }>(many.path, `explain query plan ${sql}`, ...valuesOf(sql))),
       )
       expect(plans.map((steps) => steps.map(({ detail }) => detail))).toEqual(
         indexes.map((index) => [expect.stringMatching(new RegExp(`^SEARCH watchdog_due USING (?:COVERING )?INDEX ${index} \\(`))]),
