@@ -1,3 +1,5 @@
+import type { z } from 'zod'
+
 /** How deep JSON may nest (DOMAIN 5.3). Without a limit, it could overflow the stack of recursive functions that read it later. */
 const DEPTH_MAX = 64
 
@@ -97,4 +99,9 @@ export function parseStored(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/** Parses a text that the relay has stored by its schema. Null: it is damaged or has another format. */
+export function parseStoredAs<T>(schema: z.ZodType<T>, text: string): T | null {
+  return schema.safeParse(parseStored(text)).data ?? null
 }

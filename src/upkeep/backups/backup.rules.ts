@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseStoredAs } from '../../core/domain/json-body.ts'
 import type { ErasureTrace } from '../erasure/erasure.rules.ts'
 
 declare module '../../core/domain/admin/job.ts' {
@@ -42,13 +43,7 @@ export type BackupManifest = Readonly<z.infer<typeof manifestSchema>>
 
 /** Returns null if the text is no manifest. */
 export function parseManifest(text: string): BackupManifest | null {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return null
-  }
-  return manifestSchema.safeParse(value).data ?? null
+  return parseStoredAs(manifestSchema, text)
 }
 
 /** In order: the store is copied to a file beside it, the copy is verified, and then moved to the folder of backups. */
@@ -197,11 +192,7 @@ export function stateAfterBackup(
 
 /** A text that cannot be parsed counts as a state without backups. */
 export function parseBackupState(text: string): BackupState {
-  try {
-    return stateSchema.safeParse(JSON.parse(text)).data ?? NO_BACKUPS
-  } catch {
-    return NO_BACKUPS
-  }
+  return parseStoredAs(stateSchema, text) ?? NO_BACKUPS
 }
 
 export interface BackupOrder {

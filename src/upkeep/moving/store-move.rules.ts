@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { parseStoredAs } from '../../core/domain/json-body.ts'
 import type { CarrierMemory } from '../../core/domain/polling/call-budget.ts'
 
 declare module '../../core/domain/admin/job.ts' {
@@ -83,11 +84,7 @@ const REMEMBERED_MAX = 100
 
 /** Parses the stored list of left stores. A text that cannot be parsed counts as an empty list. */
 export function parseLeftStores(text: string): readonly LeftStore[] {
-  try {
-    return z.array(leftSchema).safeParse(JSON.parse(text)).data ?? []
-  } catch {
-    return []
-  }
+  return parseStoredAs(z.array(leftSchema), text) ?? []
 }
 
 /** Adds a store to the list of left stores. `current`: the name of the store in use. It is removed from the list. */

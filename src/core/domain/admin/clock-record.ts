@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseStoredAs } from '../json-body.ts'
 
 /*
  * Ages by the wall clock are wrong after the clock has jumped, and time in which the relay was stopped is nobody's fault. So what the relay gives
@@ -132,12 +133,7 @@ export function encodeClockRecord(value: ClockRecord): Uint8Array {
 
 /** Null: there is no record, or it is damaged. Then lived time begins anew, so nothing is given up too early. */
 export function decodeClockRecord(stored: Uint8Array | null): ClockRecord | null {
-  if (stored === null) return null
-  try {
-    return record.parse(JSON.parse(Buffer.from(stored).toString()))
-  } catch {
-    return null
-  }
+  return stored === null ? null : parseStoredAs(record, Buffer.from(stored).toString())
 }
 
 function jumpOf(record: Pick<ClockRecord, 'jump'> | null): ClockDoubt | null {

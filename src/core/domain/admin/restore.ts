@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseStoredAs } from '../json-body.ts'
 
 /** After a restore, every counter continues at the next multiple of this, so that no number is given twice. */
 const STEP = 1_000_000_000
@@ -40,11 +41,7 @@ const KEPT_MAX = 100
 
 /** Parses the stored records of restores. A text that cannot be parsed counts as an empty list. */
 export function parseRestores(text: string): readonly RestoreRecord[] {
-  try {
-    return z.array(recordSchema).safeParse(JSON.parse(text)).data ?? []
-  } catch {
-    return []
-  }
+  return parseStoredAs(z.array(recordSchema), text) ?? []
 }
 
 export function addRestore(known: readonly RestoreRecord[], restore: RestoreRecord): readonly RestoreRecord[] {

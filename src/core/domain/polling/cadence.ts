@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { notAhead } from '../instant.ts'
+import { parseStoredAs } from '../json-body.ts'
 import { bestPollTimeMs, expectedUnknownEntries, type PollReason } from './best-poll-time.ts'
 import type { PushHealth } from './push-health.ts'
 import { FINISHED, hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
@@ -336,9 +337,5 @@ export function encodeSilence({ sinceMs, past }: CarrierSilence, nowMs: number):
 
 /** Null: the text is damaged. */
 export function parseSilence(text: string): CarrierSilence | null {
-  try {
-    return record.parse(JSON.parse(text))
-  } catch {
-    return null
-  }
+  return parseStoredAs(record, text)
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { countText } from '../amounts.ts'
-import { parseStored } from '../json-body.ts'
+import { parseStoredAs } from '../json-body.ts'
 
 /** The part of the carrier that refused: the token endpoint refused the password, or the status API refused a token. */
 export type RefusedBy = NonNullable<CredentialRefusal['by']>
@@ -46,7 +46,7 @@ export type CarrierMemory = Readonly<z.infer<typeof carrierMemory>>
 
 /** Parses stored facts; null: they are damaged or of another format. */
 export function parseCarrierMemory(text: string): CarrierMemory | null {
-  return carrierMemory.safeParse(parseStored(text)).data ?? null
+  return parseStoredAs(carrierMemory, text)
 }
 
 const DAY_MS = 86_400_000

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseStoredAs } from '../json-body.ts'
 import type { PushChannel } from './push-health.ts'
 import type { ScanRate, ScanSample } from './scan-rate.ts'
 
@@ -64,7 +65,7 @@ export function encodeScanRate(scanRate: ScanRate): string {
 
 /** Null: the text is damaged or has another format. */
 export function parseScanRate(text: string): ScanRate | null {
-  const { asOfMs, kinds, places } = read(text, scanRateRecord) ?? {}
+  const { asOfMs, kinds, places } = parseStoredAs(scanRateRecord, text) ?? {}
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
 }
 
@@ -75,18 +76,10 @@ export function encodePushRecord({ channel, ...record }: PushRecord): string {
 
 /** Null: the text is damaged or has another format. */
 export function parsePushRecord(text: string): PushRecord | null {
-  const record = read(text, pushRecord)
+  const record = parseStoredAs(pushRecord, text)
   if (record === null) return null
   const { channel, missed, toldSilent, toldLossy } = record
   return { channel: { ...channel, evidenceFromMs: channel.evidenceFromMs ?? Number.NEGATIVE_INFINITY }, missed, toldSilent, toldLossy }
-}
-
-function read<T>(text: string, schema: z.ZodType<T>): T | null {
-  try {
-    return schema.safeParse(JSON.parse(text)).data ?? null
-  } catch {
-    return null
-  }
 }
 
 /**
@@ -142,9 +135,5 @@ export function encodeLesson(taught: Lesson): string {
 
 /** Parses a lesson. Null: the text is damaged, or another version of the relay wrote it. */
 export function parseLesson(text: string): Lesson | null {
-  try {
-    return lesson.safeParse(JSON.parse(text)).data ?? null
-  } catch {
-    return null
-  }
+  return parseStoredAs(lesson, text)
 }
