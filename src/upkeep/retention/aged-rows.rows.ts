@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type SelectQueryBuilder, sql } from 'kysely'
 import { CLOCK_SETTING, decodeClockRecord } from '../../core/domain/admin/clock-record.ts'
 import type { TimeCursor } from '../../core/domain/delivery/operator-event.ts'
 import type { InboxState } from '../../core/domain/ingest/inbox.ts'
@@ -7,6 +7,7 @@ import { waitingAt } from '../../core/store/delivery/deliveries.ts'
 import { prunedTo } from '../../core/store/delivery/feed.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { INBOX_STATES } from '../../core/store/ingest/inbox.ts'
+import type { Tables } from '../../core/store/schema.ts'
 import { loadSetting } from '../../core/store/settings.ts'
 import { statement } from '../../core/store/statement.ts'
 import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, UnrecordedPush } from './retention.rules.ts'
@@ -43,6 +44,19 @@ function pageOf({ beforeMs, after, limit }: AgePage): Page {
   return { beforeMs, atMs: after?.atMs ?? Number.MIN_SAFE_INTEGER, id: after?.id ?? 0, limit }
 }
 
+type Aged<Row> = SelectQueryBuilder<Tables, 'delivery' | 'inbox', Row>
+
+/** The page of the rows whose time in this column is before `beforeMs`. */
+function oldest<Row>(rows: Aged<Row>, column: 'queued_at_ms' | 'settled_at_ms' | 'received_at_ms', p: Page): Aged<Row> {
+  return rows
+    .where(column, '<', p.beforeMs)
+    .where(column, '>=', p.atMs)
+    .where(sql<boolean>`(${sql.ref(column)}, id) > (${p.atMs}, ${p.id})`)
+    .orderBy(column)
+    .orderBy('id')
+    .limit(p.limit)
+}
+
 /**
  * Finds deliveries by the time of queuing, in any state. A condition on the state could make one page read a million rows that do not match,
  * for example after an endpoint was down for weeks.
@@ -51,48 +65,28 @@ const queued = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')
     .select(['id', 'endpoint_id', 'parcel_id', 'queued_at_ms', 'state', 'queued_lived_ms'])
-    .where('queued_at_ms', '<', p.beforeMs)
-    .where('queued_at_ms', '>=', p.atMs)
-    .where(sql<boolean>`(queued_at_ms, id) > (${p.atMs}, ${p.id})`)
-    .orderBy('queued_at_ms')
-    .orderBy('id')
-    .limit(p.limit),
+    .$call((rows) => oldest(rows, 'queued_at_ms', p)),
 )
 const ended = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')
     .select(['id', 'settled_at_ms', 'attempts'])
     .where('state', '>=', DELIVERY_STATE.delivered)
-    .where('settled_at_ms', '<', p.beforeMs)
-    .where('settled_at_ms', '>=', p.atMs)
-    .where(sql<boolean>`(settled_at_ms, id) > (${p.atMs}, ${p.id})`)
-    .orderBy('settled_at_ms')
-    .orderBy('id')
-    .limit(p.limit),
+    .$call((rows) => oldest(rows, 'settled_at_ms', p)),
 )
 const pushes = statement<Page>()((db, p) =>
   db
     .selectFrom('inbox')
     .select(['id', 'received_at_ms', 'state', 'parcel_id', sql<number>`length(body)`.as('body_bytes')])
     .where('body', 'is not', null)
-    .where('received_at_ms', '<', p.beforeMs)
-    .where('received_at_ms', '>=', p.atMs)
-    .where(sql<boolean>`(received_at_ms, id) > (${p.atMs}, ${p.id})`)
-    .orderBy('received_at_ms')
-    .orderBy('id')
-    .limit(p.limit),
+    .$call((rows) => oldest(rows, 'received_at_ms', p)),
 )
 const unrecorded = statement<Page>()((db, p) =>
   db
     .selectFrom('inbox')
     .select(['id', 'received_at_ms', 'state'])
     .where('parcel_id', '=', sql.lit(0))
-    .where('received_at_ms', '<', p.beforeMs)
-    .where('received_at_ms', '>=', p.atMs)
-    .where(sql<boolean>`(received_at_ms, id) > (${p.atMs}, ${p.id})`)
-    .orderBy('received_at_ms')
-    .orderBy('id')
-    .limit(p.limit),
+    .$call((rows) => oldest(rows, 'received_at_ms', p)),
 )
 const answers = statement<{ beforeMs: number; limit: number }>()((db, p) =>
   db
@@ -106,15 +100,9 @@ const answers = statement<{ beforeMs: number; limit: number }>()((db, p) =>
 const parcels = statement<{ after: number; upTo: number; limit: number }>()((db, p) =>
   db.selectFrom('parcel').selectAll().where('id', '>', p.after).where('id', '<=', p.upTo).orderBy('id').limit(p.limit),
 )
-const newestPush = statement()((db) =>
-  db.selectFrom('inbox').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
-)
-const newestParcel = statement()((db) =>
-  db.selectFrom('parcel').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
-)
-const newestDelivery = statement()((db) =>
-  db.selectFrom('delivery').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
-)
+const newestOf = (table: 'inbox' | 'parcel' | 'delivery') =>
+  statement()((db) => db.selectFrom(table).select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)))
+const newest = { push: newestOf('inbox'), parcel: newestOf('parcel'), delivery: newestOf('delivery') }
 /** A look-up for each push: as a join, the planner might read the whole index of deliveries that may be sent again. */
 const replayable = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
@@ -223,9 +211,9 @@ export function createAgedReads(session: Session) {
     parcelAges: async (range: NumberPage): Promise<readonly ParcelAge[]> => (await session.all(parcels, range)).map(decodeParcel),
     /** The highest id of a parcel, a push and a delivery. */
     async newest() {
-      const [push] = await session.all(newestPush, {})
-      const [parcel] = await session.all(newestParcel, {})
-      const [delivery] = await session.all(newestDelivery, {})
+      const [push] = await session.all(newest.push, {})
+      const [parcel] = await session.all(newest.parcel, {})
+      const [delivery] = await session.all(newest.delivery, {})
       return { parcelId: parcel?.id ?? 0, inboxId: push?.id ?? 0, deliveryId: delivery?.id ?? 0 }
     },
     /** Null: no pass has looked at the clock yet. */

@@ -189,29 +189,20 @@ const insertEvent = statement<{ atMs: number; event: string; detail: string }>()
   db.insertInto('operator_event').values({ at_ms: p.atMs, event: p.event, detail: p.detail }),
 )
 type Page = { readonly fromMs: number; readonly toMs: number; readonly atMs: number; readonly id: number; readonly limit: number }
-const newest = statement<Page>()((db, p) =>
-  db
-    .selectFrom('operator_event')
-    .selectAll()
-    .where('at_ms', '>=', p.fromMs)
-    .where('at_ms', '<', p.toMs)
-    .where(sql<boolean>`(at_ms, id) < (${p.atMs}, ${p.id})`)
-    .orderBy('at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .limit(p.limit),
-)
-const newestOf = statement<Page & { readonly event: string }>()((db, p) =>
-  db
-    .selectFrom('operator_event')
-    .selectAll()
-    .where('event', '=', p.event)
-    .where('at_ms', '>=', p.fromMs)
-    .where('at_ms', '<', p.toMs)
-    .where(sql<boolean>`(at_ms, id) < (${p.atMs}, ${p.id})`)
-    .orderBy('at_ms', 'desc')
-    .orderBy('id', 'desc')
-    .limit(p.limit),
-)
+const newestOf = (isOfOne: boolean) =>
+  statement<Page & { readonly event: string }>()((db, p) =>
+    db
+      .selectFrom('operator_event')
+      .selectAll()
+      .$if(isOfOne, (rows) => rows.where('event', '=', p.event))
+      .where('at_ms', '>=', p.fromMs)
+      .where('at_ms', '<', p.toMs)
+      .where(sql<boolean>`(at_ms, id) < (${p.atMs}, ${p.id})`)
+      .orderBy('at_ms', 'desc')
+      .orderBy('id', 'desc')
+      .limit(p.limit),
+  )
+const newest = { ofAll: newestOf(false), ofOne: newestOf(true) }
 const oldEvents = statement<{ beforeMs: number; limit: number }>()((db, p) =>
   db.selectFrom('operator_event').select(['at_ms', 'id']).where('at_ms', '<', p.beforeMs).orderBy('at_ms').orderBy('id').limit(p.limit),
 )
@@ -227,7 +218,7 @@ export async function listOperatorEvents(session: Session, query: OperatorEventQ
   const { event, fromMs, toMs, before, limit } = query
   const { atMs, id } = before ?? { atMs: Number.MAX_SAFE_INTEGER, id: 0 }
   const page = { fromMs: fromMs ?? 0, toMs: toMs ?? Number.MAX_SAFE_INTEGER, atMs, id, limit }
-  const rows = event === null ? await session.all(newest, page) : await session.all(newestOf, { ...page, event })
+  const rows = await session.all(event === null ? newest.ofAll : newest.ofOne, { ...page, event: event ?? '' })
   return rows.map((row) => ({ id: row.id, atMs: row.at_ms, event: row.event, detail: decodeDetail(row.detail) }))
 }
 

@@ -196,34 +196,23 @@ async function insertCopies(
 type Range = { endpointId: number; state: number; from: number; to: number; afterId: number; limit: number }
 
 /** The second condition on the state looks superfluous, but is the condition of the partial index. Without it the index would not be used. */
-const bySequence = statement<Range>()((db, p) =>
-  db
-    .selectFrom('delivery')
-    .select(['id', 'parcel_id', 'sequence as at', 'queued_at_ms'])
-    .where('endpoint_id', '=', p.endpointId)
-    .where('state', '=', p.state)
-    .where('state', '>=', DELIVERY_STATE.delivered)
-    .where('sequence', '>=', p.from)
-    .where('sequence', '<=', p.to)
-    .where((row) => row.or([row('sequence', '>', p.from), row('id', '>', p.afterId)]))
-    .orderBy('sequence')
-    .orderBy('id')
-    .limit(p.limit),
-)
-const byTime = statement<Range>()((db, p) =>
-  db
-    .selectFrom('delivery')
-    .select(['id', 'parcel_id', 'queued_at_ms as at', 'queued_at_ms'])
-    .where('endpoint_id', '=', p.endpointId)
-    .where('state', '=', p.state)
-    .where('state', '>=', DELIVERY_STATE.delivered)
-    .where('queued_at_ms', '>=', p.from)
-    .where('queued_at_ms', '<=', p.to)
-    .where((row) => row.or([row('queued_at_ms', '>', p.from), row('id', '>', p.afterId)]))
-    .orderBy('queued_at_ms')
-    .orderBy('id')
-    .limit(p.limit),
-)
+const inOrderOf = (column: 'sequence' | 'queued_at_ms') =>
+  statement<Range>()((db, p) =>
+    db
+      .selectFrom('delivery')
+      .select(['id', 'parcel_id', 'queued_at_ms', (row) => row.ref(column).as('at')])
+      .where('endpoint_id', '=', p.endpointId)
+      .where('state', '=', p.state)
+      .where('state', '>=', DELIVERY_STATE.delivered)
+      .where(column, '>=', p.from)
+      .where(column, '<=', p.to)
+      .where((row) => row.or([row(column, '>', p.from), row('id', '>', p.afterId)]))
+      .orderBy(column)
+      .orderBy('id')
+      .limit(p.limit),
+  )
+const bySequence = inOrderOf('sequence')
+const byTime = inOrderOf('queued_at_ms')
 const ofParcel = statement<Omit<Range, 'state'> & { parcelId: number; a: number; b: number; c: number }>()((db, p) =>
   db
     .selectFrom('delivery')

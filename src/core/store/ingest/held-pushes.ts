@@ -14,35 +14,27 @@ type After = { readonly after: number; readonly upTo: number; readonly limit: nu
 
 const countOf = [sql<number>`count(*)`.as('count'), sql<number | null>`min(id)`.as('first'), sql<number | null>`max(id)`.as('last')]
 
+const pageIn = (state: number, isOfReason: boolean) =>
+  statement<After & { readonly reason: string }>()((db, p) =>
+    db
+      .selectFrom('inbox')
+      .select('id')
+      .select(sql<number | null>`length(body)`.as('body_bytes'))
+      .where('state', '=', state)
+      .$if(isOfReason, (rows) => rows.where('reason', '=', p.reason))
+      .where('id', '>', p.after)
+      .where('id', '<=', p.upTo)
+      .orderBy('id')
+      .limit(p.limit),
+  )
 /** Each state that this file lists is rare and has a partial index. */
 const heldIn = (state: number) => ({
   all: statement()((db) => db.selectFrom('inbox').select(countOf).where('state', '=', state).where('id', '>', 0)),
   allOfReason: statement<{ readonly reason: string }>()((db, p) =>
     db.selectFrom('inbox').select(countOf).where('state', '=', state).where('reason', '=', p.reason),
   ),
-  any: statement<After>()((db, p) =>
-    db
-      .selectFrom('inbox')
-      .select('id')
-      .select(sql<number | null>`length(body)`.as('body_bytes'))
-      .where('state', '=', state)
-      .where('id', '>', p.after)
-      .where('id', '<=', p.upTo)
-      .orderBy('id')
-      .limit(p.limit),
-  ),
-  ofReason: statement<After & { readonly reason: string }>()((db, p) =>
-    db
-      .selectFrom('inbox')
-      .select('id')
-      .select(sql<number | null>`length(body)`.as('body_bytes'))
-      .where('state', '=', state)
-      .where('reason', '=', p.reason)
-      .where('id', '>', p.after)
-      .where('id', '<=', p.upTo)
-      .orderBy('id')
-      .limit(p.limit),
-  ),
+  any: pageIn(state, false),
+  ofReason: pageIn(state, true),
 })
 const held = {
   quarantined: heldIn(INBOX_STATES.quarantined),
@@ -115,7 +107,7 @@ export async function dismissHeld(
 }
 
 async function listRows(session: Session, { state, reason, ...range }: Selection & HeldRange) {
-  return reason === null ? await session.all(held[state].any, range) : await session.all(held[state].ofReason, { ...range, reason })
+  return await session.all(reason === null ? held[state].any : held[state].ofReason, { ...range, reason: reason ?? '' })
 }
 
 const UNPACKED_BYTES_MAX = 16 * 1024 * 1024
