@@ -39,8 +39,13 @@ export async function loadKnownHistory(session: Session, contents: Contents, ide
     isCut: (rows[0]?.nth ?? 1) > 1,
     marks: decodeMarks(await loadSetting(session, CLOCK_MARKS)).map(([before, reachedMs]) => ({ sequence: before, atMs: reachedMs })),
     since: sequence === undefined || atMs === undefined ? null : { sequence, atMs },
-    restores: (await listRestores(session)).map((restore) => ({ fromMs: restore.madeAtMs ?? 0, toMs: restore.atMs })),
+    restores: await replacedSpans(session),
   }
+}
+
+/** Returns the times between which the relay answered from a store that a restore has replaced. */
+export async function replacedSpans(session: Session): Promise<KnownHistory['restores']> {
+  return (await listRestores(session)).map((restore) => ({ fromMs: restore.madeAtMs ?? 0, toMs: restore.atMs }))
 }
 
 /** When retention has last deleted a parcel, epoch milliseconds; 0: never. */

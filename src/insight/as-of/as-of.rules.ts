@@ -143,8 +143,13 @@ function approximateAt(
   const because = new Set<ApproximateBecause>(later.flatMap(({ lost }) => lost ?? []))
   if (isCut && sequence < (overwritten[0]?.sequence ?? 0)) because.add('limit')
   if (since !== null && sequence <= since.sequence && sightings.some((kept) => kept.sequence <= since.sequence)) because.add('upgrade')
-  if (restores.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs)) because.add('restore')
+  if (isReplaced(restores, atMs)) because.add('restore')
   return [...because].sort()
+}
+
+/** Whether a restore has replaced the store from which the relay answered at a time. */
+export function isReplaced(restores: readonly Span[], atMs: number): boolean {
+  return restores.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs)
 }
 
 /** Compares a history with the one of an earlier time: which entries are new or changed since. By the sequence of the entry; an absent one is as before. */

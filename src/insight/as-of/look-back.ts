@@ -5,8 +5,8 @@ import { encodeAll, encodeLatest } from '../../core/domain/history/pull-response
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import { languagePreference } from '../../core/domain/languages.ts'
 import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
-import { loadKnownHistory, retiredAtMs } from './as-of.rows.ts'
-import { type HistoryAsOf, historyAsOf, type KnownHistory, newsSince } from './as-of.rules.ts'
+import { loadKnownHistory, replacedSpans, retiredAtMs } from './as-of.rows.ts'
+import { type HistoryAsOf, historyAsOf, isReplaced, type KnownHistory, newsSince } from './as-of.rules.ts'
 
 interface LookBackPorts extends Pick<Relay, 'clock'>, Reads<'atOnce'>, Writes<'erasedAtMs'> {
   /** `upstream.languages`, never empty; the first is the default. */
@@ -17,13 +17,15 @@ interface LookBackPorts extends Pick<Relay, 'clock'>, Reads<'atOnce'>, Writes<'e
 export function createLookBack({ reads, write, clock, languages }: LookBackPorts): LookBack {
   /** What was known of an identifier before its parcel is gone, unless there was none: retention keeps no list of what it deleted. */
   async function lostSince(identifier: string, atMs: number): Promise<readonly ApproximateBecause[]> {
-    const [erasedAtMs, retiredMs] = await Promise.all([
+    const [erasedAtMs, retiredMs, replaced] = await Promise.all([
       write.erasedAtMs({ identifier, nowMs: clock.now() }),
       reads.atOnce((session) => retiredAtMs(session)),
+      reads.atOnce((session) => replacedSpans(session)),
     ])
     return [
       ...(erasedAtMs !== null && atMs < erasedAtMs ? (['erasure'] as const) : []),
       ...(atMs < retiredMs ? (['retention'] as const) : []),
+      ...(isReplaced(replaced, atMs) ? (['restore'] as const) : []),
     ]
   }
 
@@ -33,7 +35,7 @@ export function createLookBack({ reads, write, clock, languages }: LookBackPorts
     const known = await reads.atOnce((session, contents) => loadKnownHistory(session, contents, identifier))
     const then = known === null ? null : historyAsOf(known, identifier, asOfMs ?? Number.POSITIVE_INFINITY)
     if (known === null || then === null || then.source === null)
-      throw notKnownThen(atMs, then, [...(then?.approximate ?? []), ...(await lostSince(identifier, atMs))])
+      throw notKnownThen(atMs, then, [...new Set([...(then?.approximate ?? []), ...(await lostSince(identifier, atMs))])])
     const { source, approximate, knownFromMs } = then
     const preference = languagePreference(language, languages())
     const all = encodeAll(source, preference)

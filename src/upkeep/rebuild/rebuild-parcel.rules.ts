@@ -28,6 +28,8 @@ export interface ParcelCorrection {
   readonly identifiers: readonly IdentifierState[]
   readonly answers: readonly { readonly answer: KeptAnswer; readonly decidesOrder: boolean }[]
   readonly feed: readonly FeedEvent[]
+  /** From this sequence on the parcel is known as corrected (DOMAIN 11.4). Null: what it has answered at any time stays the same. */
+  readonly correctedAt: number | null
 }
 
 export interface RebuiltParcel {
@@ -93,8 +95,21 @@ export function rebuildParcel(stored: StoredParcel, context: RebuildContext): Re
   const storedDigest = digestOf(stored, rows)
   const derivedDigest = digestOf(derivedRows, isSame ? rows : textOf(told))
   const correction =
-    storedDigest === derivedDigest ? null : { ...correctionOf(stored, derivedRows), feed: feedOf(parcelId, changes, nextSequence) }
+    storedDigest === derivedDigest
+      ? null
+      : toldCorrection(correctionOf(stored, derivedRows), feedOf(parcelId, changes, nextSequence), nextSequence)
   return { parcelId, source, isDamaged: evidence.isDamaged, conflicts, stored: storedDigest, derived: derivedDigest, changes, correction }
+}
+
+/** A correction of what is not shown now, such as an entry that was reworded since, is no event of the feed, but was shown once. */
+function toldCorrection(
+  correction: ReturnType<typeof correctionOf>,
+  feed: readonly FeedEvent[],
+  nextSequence: () => number,
+): ParcelCorrection {
+  const [first] = feed
+  const isSilent = first === undefined && correction.dropped.length + correction.saved.length > 0
+  return { ...correction, feed, correctedAt: first?.sequence ?? (isSilent ? nextSequence() : null) }
 }
 
 interface Rows {
@@ -239,7 +254,7 @@ function sightingRow({ sighting, content, listing, ordinal, askedAtMs, sequence,
   return `${sequence} ${sighting.instant.text} ${listing} ${ordinal} ${askedAtMs} ${learntAtMs} ${sent} ${extra} ${content}`
 }
 
-function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrection, 'feed'> {
+function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrection, 'feed' | 'correctedAt'> {
   const rows = new Set(stored.sightings.map(sightingRow))
   const wanted = new Set(derived.sightings.map(sightingRow))
   const dropped = stored.sightings.filter((kept) => !wanted.has(sightingRow(kept)))

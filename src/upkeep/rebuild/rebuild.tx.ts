@@ -337,16 +337,15 @@ async function scheduled(
 
 function writesOf(corrections: readonly ParcelCorrection[], nowMs: number): ChangeSet['writes'][number] {
   const writes = emptyWriteSet(null)
-  for (const { state, saved, identifiers, feed } of corrections) {
+  for (const { state, saved, identifiers, feed, correctedAt } of corrections) {
     writes.parcels.set(state.parcelId, state)
     writes.sightings.push(...saved.map((kept) => ({ parcelId: state.parcelId, kept })))
     const isGiven = ({ value }: IdentifierState) => writes.identifiers.some((other) => other.value === value)
     writes.identifiers.push(...identifiers.filter((one) => !isGiven(one)))
     writes.feed.push(...feed)
     // The rows that the correction replaces are gone, so what was known before it is known only as corrected (DOMAIN 11.4).
-    const [first] = feed
-    if (first !== undefined)
-      writes.overwritten.push({ parcelId: state.parcelId, sequence: first.sequence, learntAtMs: nowMs, value: CORRECTED })
+    if (correctedAt !== null)
+      writes.overwritten.push({ parcelId: state.parcelId, sequence: correctedAt, learntAtMs: nowMs, value: CORRECTED })
     if (state.latest !== null) writes.statuses.add(state.latest.status)
   }
   return writes

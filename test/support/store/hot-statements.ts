@@ -101,7 +101,9 @@ async function useStore(engine: Engine, place: string): Promise<void> {
       // No row has this sequence or this language, so nothing is deleted or changed.
       const dropped = sightings.slice(0, 1).map((kept) => ({ ...kept, sequence: -1 }))
       const corrected = answers.slice(0, 1).map((one) => ({ ...one, answer: { ...one.answer, language: 'none' } }))
-      await correctParcels(tx, [{ state, isRescheduled: false, dropped, saved: sightings, identifiers: [], answers: corrected, feed: [] }])
+      await correctParcels(tx, [
+        { state, isRescheduled: false, dropped, saved: sightings, identifiers: [], answers: corrected, feed: [], correctedAt: null },
+      ])
     }
   })
   await store.transaction(async (tx) => {
