@@ -1931,6 +1931,8 @@ export interface components {
                 label: string[] | null;
                 displayToConsumer: boolean | null;
             };
+            /** @description What to send: entry (what happens to parcels), parcel.stalled and parcel.recovered (what watchdogs tell, in a body of their own). Without entry no entries are sent. */
+            events: ("entry" | "parcel.stalled" | "parcel.recovered")[];
             /** @description Whether it is sent what happened before `beganAt`, too. */
             backfill: boolean;
             /**
@@ -2012,6 +2014,8 @@ export interface components {
                 label: string[] | null;
                 displayToConsumer: boolean | null;
             };
+            /** @description What to send: entry (what happens to parcels), parcel.stalled and parcel.recovered (what watchdogs tell, in a body of their own). Without entry no entries are sent. */
+            events: ("entry" | "parcel.stalled" | "parcel.recovered")[];
             /** @description Whether it is sent what happened before `beganAt`, too. */
             backfill: boolean;
             /**
@@ -2107,6 +2111,8 @@ export interface components {
                 label: string[] | null;
                 displayToConsumer: boolean | null;
             };
+            /** @description What to send: entry (what happens to parcels), parcel.stalled and parcel.recovered (what watchdogs tell, in a body of their own). Without entry no entries are sent. */
+            events: ("entry" | "parcel.stalled" | "parcel.recovered")[];
             /** @description Whether it is sent what happened before `beganAt`, too. */
             backfill: boolean;
             /**
@@ -2262,8 +2268,9 @@ export interface components {
             webhookId: string;
             sequence: number;
             previousSequence: number;
-            /** @description The status in the event. Null: its bytes are no longer kept or, in a list, are over 16 KiB. */
+            /** @description The status in the event; of an event of watchdogs its name, such as `parcel.stalled`. Null: its bytes are no longer kept or, in a list, are over 16 KiB. */
             status: string | null;
+            /** @description Of an event of watchdogs: the rule. */
             detailedStatus: string | null;
             /** @enum {string} */
             state: "queued" | "retrying" | "held" | "delivered" | "dead" | "cancelled";
@@ -2304,8 +2311,9 @@ export interface components {
             webhookId: string;
             sequence: number;
             previousSequence: number;
-            /** @description The status in the event. Null: its bytes are no longer kept or, in a list, are over 16 KiB. */
+            /** @description The status in the event; of an event of watchdogs its name, such as `parcel.stalled`. Null: its bytes are no longer kept or, in a list, are over 16 KiB. */
             status: string | null;
+            /** @description Of an event of watchdogs: the rule. */
             detailedStatus: string | null;
             /** @enum {string} */
             state: "queued" | "retrying" | "held" | "delivered" | "dead" | "cancelled";
@@ -4545,6 +4553,7 @@ export interface operations {
                         /** @default null */
                         displayToConsumer?: boolean | null;
                     };
+                    events?: ("entry" | "parcel.stalled" | "parcel.recovered")[];
                     /** @default false */
                     backfill?: boolean;
                     /** @default null */
@@ -4698,6 +4707,7 @@ export interface operations {
                         /** @default null */
                         displayToConsumer?: boolean | null;
                     };
+                    events?: ("entry" | "parcel.stalled" | "parcel.recovered")[];
                     backfill?: boolean;
                     rate?: number | null;
                     concurrency?: number | null;
@@ -7357,4 +7367,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 4798d6b82e198a75e62b7a175b2c5829ba1997a08494bdda3d7ce74a8c1b1f63
+// Made of docs/openapi.json with the SHA-256 fdf328e59b0d8d699ef183148a2f997c49ec63e37e8e67ebbad8404bea6649ad

@@ -246,11 +246,12 @@ const PARSERS: Readonly<Record<string, (text: string, before: unknown) => unknow
   amount: positiveNumber,
   count: wholeNumber,
   waits: (text) => text.split(','),
+  several: (text) => text.split(',').map((name) => name.trim()),
 }
 
 function optionOf(row: Setting): Option {
   const option = new Option(...row.option)
-  if ('names' in row) return option.choices(row.kind === 'either' ? ['yes', 'no'] : row.names)
+  if (row.kind === 'choice' || row.kind === 'either') return option.choices(row.kind === 'either' ? ['yes', 'no'] : row.names)
   const parser = PARSERS[row.kind]
   return parser === undefined ? option : option.argParser(parser)
 }

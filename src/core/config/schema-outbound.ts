@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fixedValueProblem, isStandardKey, STANDARD_KEY_RULE } from '../domain/delivery/endpoint-keys.ts'
-import { filterSchemas, headersOf, type Kinds, settingSchemas } from '../domain/delivery/endpoint-settings.ts'
+import { filterSchemas, headersOf, type Kinds, settingSchemas, severalOf } from '../domain/delivery/endpoint-settings.ts'
 import { DOCUMENTED_STATUSES } from '../domain/history/observation.ts'
 import { refusingProto } from '../domain/read-input.ts'
 import { suggestName } from '../domain/text.ts'
@@ -198,6 +198,10 @@ const optional = <Value>(schema: z.ZodType<Value>, words: string) =>
 const SETTING = {
   flag: ({ config }) => flag.default(false).describe(config),
   choice: ({ names, config }) => oneOf(names).default(names[0]).describe(config),
+  several: (row) =>
+    severalOf(row)
+      .prefault([...row.preset])
+      .describe(row.config),
   either: ({ config }) => optional(flag, config),
   amount: ({ config }, min, max) => optional(fraction(min, max), config),
   count: ({ config }, min, max) => optional(whole(min, max), config),
@@ -206,7 +210,7 @@ const SETTING = {
 } satisfies Kinds
 
 export function endpoint(context: SchemaContext) {
-  const { signature, backfill, ...settings } = settingSchemas(SETTING)
+  const { signature, events, backfill, ...settings } = settingSchemas(SETTING)
   return section({
     name: text.describe('A unique label.'),
     url: webUrl.describe('Where to post.'),
@@ -214,6 +218,7 @@ export function endpoint(context: SchemaContext) {
     enabled: flag.default(true).describe('false: deliveries wait.'),
     signature,
     filters: section(filterSchemas(SETTING)).prefault({}).describe('Send only events that pass all of these.'),
+    events,
     backfill,
     from: z
       .union([z.literal('now'), whole(0, Number.MAX_SAFE_INTEGER)], { error: 'must be now, or a sequence of the feed such as 0' })

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import type { Job, JobCursor } from '../domain/admin/job.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
-import { type Endpoint, type EndpointState, noFilters } from '../domain/delivery/endpoint-state.ts'
+import { DEFAULT_EVENTS, type Endpoint, type EndpointState, noFilters } from '../domain/delivery/endpoint-state.ts'
 import type { FeedKind, PayloadRef } from '../domain/delivery/feed-entry.ts'
 import { type Audience, type BackfillSpan, fullAudience, noAudience, type Telling } from '../domain/history/audience.ts'
 import type { OrderContext } from '../domain/history/order-context.ts'
@@ -196,7 +196,7 @@ type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
 type StoredSettings = EndpointSettings & { readonly secretsFingerprint?: string | undefined }
 
 export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<EndpointState, 'endpoint' | 'secretsFingerprint'>): string {
-  const { url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers } = endpoint
+  const { url, signature, filters, events, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers } = endpoint
   // One order of members, because a row that says the same is not saved again.
   const settings = {
     url,
@@ -209,13 +209,15 @@ export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<En
     refusals,
     headers,
     secretsFingerprint,
-  } satisfies StoredSettings
+    // Most endpoints have the default, and rows of earlier versions have no such member.
+    events: events.join() === DEFAULT_EVENTS.join() ? undefined : events,
+  } satisfies Omit<StoredSettings, 'events'> & { readonly events: StoredSettings['events'] | undefined }
   return JSON.stringify(settings)
 }
 
 function decodeSettings(text: string): StoredSettings {
   // Rows of earlier versions have no `headers` and no filter of labels. `encodeEndpointSettings` wrote all other members, so their shape is certain.
-  const settings = { headers: [], ...(JSON.parse(text) as Omit<StoredSettings, 'headers'>) }
+  const settings = { headers: [], events: DEFAULT_EVENTS, ...(JSON.parse(text) as Omit<StoredSettings, 'headers' | 'events'>) }
   return { ...settings, filters: { ...noFilters, ...settings.filters } }
 }
 

@@ -1,5 +1,12 @@
-import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
-import type { WatchdogNews } from '../../core/domain/delivery/feed-entry.ts'
+import { type EndpointState, takes } from '../../core/domain/delivery/endpoint-state.ts'
+import {
+  asksForNews,
+  encodeWatchdogEvent,
+  eventOf,
+  filteredOf,
+  type ToldParcel,
+  type WatchdogTold,
+} from '../../core/domain/delivery/watchdog-event.ts'
 import { deriveEntries, type Entry } from '../../core/domain/history/history.ts'
 import { filterableLabels, NO_CONTEXT, type OrderContext } from '../../core/domain/history/order-context.ts'
 import type { ParcelState } from '../../core/domain/history/parcel-state.ts'
@@ -241,9 +248,10 @@ function learntOf(members: readonly KeptSighting[]): number | null {
   return times.length === 0 ? null : Math.min(...times)
 }
 
-interface Told extends Pick<WatchdogNews, 'kind' | 'parcelId' | 'breach'> {
-  readonly of: Watched
-  readonly detail: { readonly rule: string; readonly since: string }
+interface News {
+  readonly breach: number
+  readonly of: Watched & { readonly parcelId: number }
+  readonly told: WatchdogTold
 }
 
 interface Saved {
@@ -254,18 +262,16 @@ interface Saved {
 }
 
 /** Saves which breaches begin and end. A breach that was told before is not told again. */
-async function saveVerdict(tx: WriteTx, { of, verdict, known, nowMs }: Saved): Promise<readonly Told[]> {
+async function saveVerdict(tx: WriteTx, { of, verdict, known, nowMs }: Saved): Promise<readonly News[]> {
   const { parcelId } = of
   for (const { breach } of verdict.recovered) endBreach(tx, breach.id, nowMs)
-  const over = verdict.recovered.map(({ breach, because }): Told => {
-    const detail = { rule: breach.rule, since: new Date(breach.sinceMs).toISOString(), because }
-    return { kind: 'recovered', parcelId, breach: breach.id, of, detail }
+  const over = verdict.recovered.map(({ breach: { id, rule, sinceMs }, because }): News => {
+    return { breach: id, of, told: { kind: 'recovered', rule, sinceMs, because, atMs: nowMs } }
   })
   const begun = await Promise.all(
-    verdict.stalled.map(async ({ rule, sinceMs, checked }): Promise<Told | null> => {
+    verdict.stalled.map(async ({ rule, sinceMs, checked }): Promise<News | null> => {
       const breach = await addBreach(tx, { parcelId, rule, sinceMs, checked, nowMs })
-      const detail = { rule, since: new Date(sinceMs).toISOString(), checked }
-      return breach === null ? null : { kind: 'stalled', parcelId, breach, of, detail }
+      return breach === null ? null : { breach, of, told: { kind: 'stalled', rule, sinceMs, checked, atMs: nowMs } }
     }),
   )
   const excess = known.length + verdict.stalled.length - BREACHES_MAX
@@ -279,35 +285,38 @@ async function saveVerdict(tx: WriteTx, { of, verdict, known, nowMs }: Saved): P
   return [...over, ...begun.filter((one) => one !== null)]
 }
 
-async function tell(tx: WriteTx, news: readonly Told[], nowMs: number): Promise<void> {
-  const ids = [...new Set(news.map(({ parcelId }) => parcelId))]
-  const names = Map.groupBy(await loadIdentifiersOf(tx, ids), (row) => row.parcel_id)
-  const endpoints = await tx.listEndpoints()
+/** Adds news to the feed, and queues it for the endpoints that ask for it. An endpoint that is catching up gets it from the feed. */
+async function tell(tx: WriteTx, news: readonly News[], nowMs: number): Promise<void> {
+  const asking = (await tx.listEndpoints()).filter(({ endpoint, queuedTo }) => queuedTo === null && asksForNews(endpoint))
+  const parcels = asking.length === 0 ? null : await loadTold(tx, news, asking)
   await tx.tellWatchdogs(
-    news.map(({ kind, parcelId, breach, of, detail }) => {
-      const identifiers = (names.get(parcelId) ?? []).map(({ value }) => value).sort()
-      const body = encodeNews(kind, { parcelId, identifiers, of, detail, nowMs })
-      return { kind, parcelId, breach, body, endpointIds: takersOf(endpoints, kind, of.parcel), nowMs }
+    news.map(({ breach, of: { parcelId }, told }) => {
+      const parcel = parcels?.get(parcelId)
+      const takers = parcel === undefined ? [] : asking.filter(({ endpoint }) => takes(endpoint, eventOf(told.kind), filteredOf(parcel)))
+      const body = parcel === undefined || takers.length === 0 ? null : encodeWatchdogEvent(told, parcel)
+      return { kind: told.kind, parcelId, breach, body, endpointIds: takers.map(({ endpoint }) => endpoint.id), nowMs }
     }),
   )
 }
 
-/** Returns the endpoints that are sent such events. None yet: endpoints have no setting for it. */
-function takersOf(_endpoints: readonly EndpointState[], _kind: WatchdogNews['kind'], _parcel: WatchedParcel): readonly string[] {
-  return []
-}
-
-interface NewsOfParcel extends Pick<Told, 'parcelId' | 'of' | 'detail'> {
-  readonly identifiers: readonly string[]
-  readonly nowMs: number
-}
-
-/** The body for endpoints. It has no member `status`, so a relay that is sent it by mistake takes it for no event. */
-function encodeNews(kind: WatchdogNews['kind'], { parcelId, identifiers, of, detail, nowMs }: NewsOfParcel): Uint8Array {
-  const { reference, labels } = of.order
-  const latest = of.entries.reduce<Entry | null>((last, one) => (last === null || one.atMs > last.atMs ? one : last), null)
-  const shown =
-    latest === null ? null : { status: latest.status, detailedStatus: latest.detailedStatus, eventTimestamp: latest.eventTimestamp }
-  const parcel = { id: String(parcelId), identifiers, reference, labels, latest: shown }
-  return Buffer.from(JSON.stringify({ event: `parcel.${kind}`, at: new Date(nowMs).toISOString(), ...detail, parcel }))
+/** Loads what endpoints are sent, and compare, of the parcels of news. */
+async function loadTold(
+  tx: WriteTx,
+  news: readonly News[],
+  asking: readonly Pick<EndpointState, 'endpoint'>[],
+): Promise<ReadonlyMap<number, ToldParcel>> {
+  const watched = new Map(news.map(({ of }) => [of.parcelId, of]))
+  const ids = [...watched.keys()]
+  const hasTypes = asking.some(({ endpoint }) => endpoint.filters.distributionType !== null)
+  const [identifiers, answers] = await Promise.all([
+    loadIdentifiersOf(tx, ids),
+    hasTypes ? loadAnswersOf(tx, ids) : new Map<number, readonly KeptAnswer[]>(),
+  ])
+  const names = Map.groupBy(identifiers, (row) => row.parcel_id)
+  return new Map(
+    [...watched].map(([parcelId, { entries, order }]) => {
+      const { distributionType } = presentParcel(entries, answers.get(parcelId) ?? [], [])
+      return [parcelId, { parcelId, identifiers: (names.get(parcelId) ?? []).map(({ value }) => value), order, entries, distributionType }]
+    }),
+  )
 }

@@ -18,6 +18,7 @@ interface Told {
 /** For each member of the API's bodies. What takes no option is an argument, or has a command of its own: `enable`, `disable` and `rotate`. */
 const SETTINGS: Readonly<Record<string, Told>> = {
   signature: { args: ['--signature', 'standard-webhooks'], shown: 'standard-webhooks' },
+  events: { args: ['--events', 'parcel.recovered,entry'], shown: ['entry', 'parcel.recovered'] },
   backfill: { args: ['--backfill'], shown: true },
   rate: { args: ['--rate', '2.5'], shown: 2.5 },
   concurrency: { args: ['--concurrency', '3'], shown: 3 },
@@ -42,8 +43,15 @@ const ONLY_SET: Readonly<Record<string, Told>> = {
   url: { args: ['--to', `${URL}moved`], shown: `${URL}moved` },
 }
 /** What takes a member back, in the order of `SETTINGS` and `FILTERS`. */
-const TAKEN_BACK = `--signature carrier --no-backfill --no-rate --no-concurrency --no-schedule --refusals wait --remove-header X-Shop
+const TAKEN_BACK =
+  `--signature carrier --events entry --no-backfill --no-rate --no-concurrency --no-schedule --refusals wait --remove-header X-Shop
   --no-status --no-detailed-status --no-distribution-type --no-label --no-display-to-consumer`.split(/\s+/)
+
+/** What the API says of options that only it reads. */
+const WRONG_IN_API: Readonly<Record<string, RegExp>> = {
+  '--schedule': /schedule.*must be a duration such as 30s/,
+  '--events': /events\.1 must be one of entry, parcel\.stalled, parcel\.recovered/,
+}
 
 const argsOf = (...some: readonly Readonly<Record<string, Told>>[]) =>
   some.flatMap((settings) => Object.values(settings).flatMap(({ args }) => args))
@@ -83,9 +91,13 @@ test('`endpoints set` sends every setting that its options name, and takes each 
   expect(await shown('lab')).toMatchObject({ ...shownBy({ ...SETTINGS, ...ONLY_SET }), filters: shownBy(FILTERS) })
   expect((await run('set', 'lab', '--name', 'shop', '--to', URL, ...TAKEN_BACK)).code).toBe(0)
   expect(await shown('shop')).toEqual(fresh)
-  for (const [option, value] of Object.entries({ '--schedule': 'soon', '--display-to-consumer': 'perhaps' })) {
+  for (const [option, value] of Object.entries({
+    '--schedule': 'soon',
+    '--events': 'entry,delivered',
+    '--display-to-consumer': 'perhaps',
+  })) {
     const refused = await run('set', 'shop', option, value)
-    expect([refused.code, refused.stdout]).toEqual([option === '--schedule' ? 1 : 2, ''])
-    expect(refused.stderr).toMatch(option === '--schedule' ? /schedule.*must be a duration such as 30s/ : /Allowed choices are yes, no/)
+    expect([refused.code, refused.stdout]).toEqual([option in WRONG_IN_API ? 1 : 2, ''])
+    expect(refused.stderr).toMatch(WRONG_IN_API[option] ?? /Allowed choices are yes, no/)
   }
 })

@@ -10,6 +10,7 @@ const TILL: Endpoint = {
   enabled: true,
   signature: 'carrier',
   filters: noFilters,
+  events: ['entry'],
   backfill: false,
   ratePerSecond: null,
   concurrency: null,

@@ -36,6 +36,7 @@ const ENDPOINT: InspectedEndpointAnswer = {
   enabled: true,
   signature: 'carrier',
   filters: { status: null, detailedStatus: null, distributionType: null, label: null, displayToConsumer: null },
+  events: ['entry'],
   backfill: false,
   beganAt: '2026-03-01T08:00:00Z',
   rate: null,

@@ -27,12 +27,16 @@ export interface WebhookFields {
 /** A sentence for each wrong field, by the field's id. */
 export type FieldErrors = Readonly<Record<string, string>>
 
+const NONE = '[]'
+
 export const EMPTY_FIELDS: WebhookFields = fieldsOf(NO_FORM)
 
 export function fieldsOf(form: Form): WebhookFields {
   const text = (name: string, without = '') => form.get(name).trim() || without
   const settings = ofEach(EVERY_SETTING, (row, name) => {
     if (row.kind === 'flag') return String(text(name) !== '')
+    // A form that was sent has an empty value beside those ticked.
+    if (row.kind === 'several') return listText(form.all(name).length === 0 ? row.preset : form.all(name).filter((one) => one !== ''))
     if (row.kind !== 'values' || row.isTicked !== true) return text(name, row.kind === 'choice' ? row.names[0] : '')
     return form.all(name).length > 0 || form.get('statuses') === 'some' ? listText(form.all(name)) : ''
   })
@@ -54,15 +58,13 @@ function textOf(value: SettingValue): string {
 export function bodyOf(fields: WebhookFields) {
   const valueIn = ({ kind }: Setting, name: string) => {
     const text = fields[name] ?? ''
-    if (kind === 'values' || kind === 'waits') return readList(text)
+    if (kind === 'values' || kind === 'several' || kind === 'waits') return readList(text)
     if (kind === 'choice') return text
     if (text === '') return null
     return kind === 'flag' || kind === 'either' ? text === 'true' : /^\d+(\.\d+)?$/.test(text) ? Number(text) : text
   }
   return { url: fields.url, name: fields.name, filters: ofEach(FILTERS, valueIn), ...ofEach(SETTINGS, valueIn) }
 }
-
-const NONE = '[]'
 
 /** Writes a list of values with commas between. A value that would be read as another one is in quotes. Empty: all values. */
 function listText(values: readonly string[] | null): string {
@@ -125,8 +127,8 @@ export function labelOf(field: string): string {
 }
 
 /** The settings of each part of the form that people can fold. A part with a mistake is unfolded. */
-const { backfill, ...SENDING } = SETTINGS
-const EVENTS = { ...FILTERS, backfill }
+const { events, backfill, ...SENDING } = SETTINGS
+const EVENTS = { ...FILTERS, events, backfill }
 
 /** Shows how many fields are wrong, with a link to each. `nothing`: the sentence that says that nothing was done. */
 export function mistakes(errors: FieldErrors, nothing: string): Markup {
@@ -184,6 +186,15 @@ function inputOf(row: Setting, name: string, fields: WebhookFields, errors: Fiel
     case 'either': {
       const choices = row.names.map((value, at) => [value, row.words[at] ?? value] as const)
       return html`<div class="field"><label for="${name}">${row.asked ?? row.label}</label><select id="${name}" name="${name}">${options(choices, text)}</select></div>`
+    }
+    case 'several': {
+      const chosen = readList(text) ?? []
+      const error = errors[name]
+      return html`<fieldset id="${name}"><legend>${row.label}</legend><input type="hidden" name="${name}" value="">
+${row.names.map(
+  (value, at) =>
+    html`<div class="pick"><input type="checkbox" id="${name}-${at}" name="${name}" value="${value}"${chosen.includes(value) ? CHECKED : null}><label for="${name}-${at}">${row.words[at]} <small>${value}</small></label></div>`,
+)}${error === undefined ? null : html`<span class="err" id="${name}-error">${error}</span>`}</fieldset>`
     }
     case 'amount':
     case 'count':

@@ -324,9 +324,9 @@ function settingsOf({ endpoint, beganAtMs }: EndpointState, nowMs: number): read
   const values = new Map<string, SettingValue>(Object.entries({ ...filters, ...settings, rate: ratePerSecond, schedule: scheduleMs }))
   const listed = (table: Readonly<Record<string, Setting>>) =>
     Object.values(ofEach(table, (row, name) => [row.listed ?? row.label, settingWords(row, values.get(name) ?? null)] as const))
-  const { backfill: _, signature, refusals, ...limits } = SETTINGS
+  const { events, backfill: _, signature, refusals, ...limits } = SETTINGS
   return [
-    ...listed(FILTERS),
+    ...listed({ events, ...FILTERS }),
     ['Events since', backfill ? 'ever' : fullTime(beganAtMs, nowMs)],
     ...listed(limits),
     ['Fixed headers', headers.length === 0 ? html`none${BY_DEFAULT}` : headers.join(', ')],
@@ -337,6 +337,14 @@ function settingsOf({ endpoint, beganAtMs }: EndpointState, nowMs: number): read
 const BY_DEFAULT = html` <small>default</small>`
 
 function settingWords(row: Setting, value: SettingValue): Part {
+  if (row.kind === 'several')
+    return row.words
+      .filter((_, at) =>
+        String(value)
+          .split(',')
+          .includes(row.names[at] ?? ''),
+      )
+      .join(', ')
   if ('names' in row) return row.words[row.names.indexOf(String(value ?? ''))]
   if (row.kind === 'flag') return value === true ? 'yes' : 'no'
   if (row.kind === 'values') return typeof value === 'object' && value !== null ? value.join(', ') || 'none' : 'all'

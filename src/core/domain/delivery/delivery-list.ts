@@ -3,6 +3,7 @@ import type { SentOrder } from '../history/order-context.ts'
 import { isObject, member, readJson } from '../json-body.ts'
 import { readInput } from '../read-input.ts'
 import type { DeadReason } from './delivery.ts'
+import { type WatchdogEventName, watchdogEventIn } from './watchdog-event.ts'
 
 /** Selects the ended deliveries of one endpoint that meet all of these conditions. */
 export interface DeliverySelection {
@@ -102,6 +103,7 @@ export interface FoundDelivery extends ListedDelivery {
 /** Lists do not read larger events than this, because a page of large events would be slow. */
 export const EVENT_READ_MAX = 16 * 1024
 
+/** Of an event of watchdogs: its name, and the rule. */
 export interface ToldEvent {
   readonly status: string
   readonly detailedStatus: string
@@ -112,7 +114,10 @@ export function readToldEvent(body: Uint8Array): ToldEvent | null {
   const reading = readJson(body)
   if (!reading.ok || !isObject(reading.value)) return null
   const [status, detailedStatus] = [member(reading.value, 'status'), member(reading.value, 'detailedStatus')]
-  return typeof status === 'string' && typeof detailedStatus === 'string' ? { status, detailedStatus } : null
+  if (typeof status === 'string' && typeof detailedStatus === 'string') return { status, detailedStatus }
+  const rule = member(reading.value, 'rule')
+  const name = watchdogEventIn(body)
+  return name === null || typeof rule !== 'string' ? null : { status: name, detailedStatus: rule }
 }
 
 export interface SentEvent {
@@ -122,6 +127,8 @@ export interface SentEvent {
   readonly headers: readonly string[]
   /** Null: the body is no longer stored (`retention.raw`). */
   readonly body: Uint8Array | null
+  /** Absent: the body is another one. */
+  readonly event?: WatchdogEventName
 }
 
 /** A delivery as operators see it. State `held`: the delivery waits because its endpoint is disabled. Times are epoch milliseconds. */

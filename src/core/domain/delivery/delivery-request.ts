@@ -1,9 +1,11 @@
 import { type Entry, languagesOf } from '../history/history.ts'
 import type { Texts } from '../history/observation.ts'
+import { orderHeaders, type SentOrder } from '../history/order-context.ts'
 import { createMac, type Mac } from '../ingest/signature.ts'
 import { formatWebhookTime } from '../instant.ts'
 import { type FixedHeaders, fingerprintKey, standardReadings } from './endpoint-keys.ts'
 import type { Endpoint } from './endpoint-state.ts'
+import type { WatchdogEventName } from './watchdog-event.ts'
 
 /** The content of a delivery, which is the same at every attempt. */
 export interface DeliveryContent {
@@ -85,6 +87,11 @@ export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<Del
     'relay-sequence': String(sequence),
     'relay-previous-sequence': String(previousSequence),
   }
+}
+
+/** The headers about the order of a parcel and about events of watchdogs. They are not signed, and most deliveries have none. */
+export function furtherHeaders(order: SentOrder | null, event: WatchdogEventName | undefined): Readonly<Record<string, string>> {
+  return { ...(order === null ? {} : orderHeaders(order)), ...(event === undefined ? {} : { 'relay-event': event }) }
 }
 
 /** Returns the headers of the Standard Webhooks specification. Each attempt has a new timestamp, because receivers refuse old ones. */

@@ -3,6 +3,7 @@ import type { SentOrder } from '../history/order-context.ts'
 import { type AttemptResult, type BackoffPolicy, type Delivery, isOwnFailure, type Settlement } from './delivery.ts'
 import type { ProbeLook } from './endpoint-health.ts'
 import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
+import type { WatchdogEventName } from './watchdog-event.ts'
 
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
@@ -60,6 +61,8 @@ export interface ClaimedDelivery extends DeliveryRef {
   readonly body: Uint8Array | null
   /** What is said of the order of its parcel when it is claimed; null: nothing. */
   readonly order: SentOrder | null
+  /** Absent: it is an entry, or an operator event. */
+  readonly event?: WatchdogEventName
 }
 
 /** An attempt that has ended. `attempts` does not count it yet. */

@@ -10,7 +10,7 @@ import {
   lowerCaseNames,
   maskedHeaders,
 } from './endpoint-keys.ts'
-import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint-state.ts'
+import { DEFAULT_EVENTS, ENDPOINT_EVENTS, type Endpoint, type EndpointChange, type EndpointSettings } from './endpoint-state.ts'
 
 // The table of an endpoint's settings. The config, the API, the portal and the commands follow from it: each only says what it makes of a kind of
 // setting. A setting has the name that it has in the API.
@@ -50,6 +50,15 @@ interface Choice<Name extends string = string> extends Words {
   readonly shown?: string
 }
 
+/** Some of a few names, at least one. */
+interface Several<Name extends string = string> extends Words {
+  readonly kind: 'several'
+  readonly names: readonly [Name, ...Name[]]
+  /** What the portal calls each of them. */
+  readonly words: readonly string[]
+  readonly preset: readonly Name[]
+}
+
 /** Null: what `unset` says applies, which may be a setting of the config. */
 export interface Limit extends Words {
   readonly kind: 'amount' | 'count' | 'waits'
@@ -73,7 +82,7 @@ interface Values extends Words {
   readonly known: readonly string[]
 }
 
-export type Setting = Flag | Choice | Limit | Values
+export type Setting = Flag | Choice | Several | Limit | Values
 
 export type SettingValue = string | number | boolean | readonly (string | number)[] | null
 
@@ -130,6 +139,16 @@ export const FILTERS = {
 } as const satisfies Readonly<Record<string, Setting>>
 
 export const SETTINGS = {
+  events: {
+    kind: 'several',
+    label: 'What is sent',
+    names: ENDPOINT_EVENTS,
+    words: ['what happens to parcels', 'watchdogs: a parcel is stalled', 'watchdogs: a stalled parcel goes on'],
+    preset: DEFAULT_EVENTS,
+    config:
+      'What to send: entry (what happens to parcels), parcel.stalled and parcel.recovered (what watchdogs tell, in a body of their own). Without entry no entries are sent.',
+    option: ['--events <events>', 'what to push: one or more of entry, parcel.stalled and parcel.recovered, with commas between'],
+  },
   backfill: {
     kind: 'flag',
     label: 'Entries from before',
@@ -203,6 +222,7 @@ export function ofEach<Made>(table: Table, make: (row: Setting, name: string) =>
 export interface Kinds<Wait = number> {
   flag(row: Flag): z.ZodType<boolean>
   choice<Name extends string>(row: Choice<Name>): z.ZodType<Name>
+  several<Name extends string>(row: Several<Name>): z.ZodType<readonly Name[]>
   either(row: Choice): z.ZodType<boolean | null>
   amount(row: Limit, min: number, max: number): z.ZodType<number | null>
   count(row: Limit, min: number, max: number): z.ZodType<number | null>
@@ -212,6 +232,7 @@ export interface Kinds<Wait = number> {
 
 export function settingSchemas<Wait>(kinds: Kinds<Wait>) {
   return {
+    events: kinds.several(SETTINGS.events),
     backfill: kinds.flag(SETTINGS.backfill),
     rate: kinds.amount(SETTINGS.rate, 0.01, 10_000),
     concurrency: kinds.count(SETTINGS.concurrency, 1, 1000),
@@ -276,6 +297,15 @@ export function headersOf<Value extends z.ZodType>(value: Value, error: string) 
   return refusingProto(named, 'cannot be the name of a fixed header')
 }
 
+/** Reads some of a few names, in the order of the table. */
+export function severalOf<const Name extends string>({ names }: Pick<Several<Name>, 'names'>) {
+  const some = `one or more of ${names.join(', ')}`
+  return z
+    .array(z.enum(names, { error: `must be one of ${names.join(', ')}` }), { error: `must be a list of ${some}` })
+    .min(1, { error: `must name ${some}` })
+    .transform((given): readonly Name[] => names.filter((name) => given.includes(name)))
+}
+
 /** A value of a filter. */
 const value = z.string().min(1).max(200)
 
@@ -285,6 +315,7 @@ function kindsOf(isNew: boolean) {
   return {
     flag: () => or(z.boolean(), false),
     choice: ({ names }) => or(z.enum(names), names[0]),
+    several: (row) => or(severalOf(row), row.preset),
     either: () => z.boolean().nullable().default(null),
     amount: (_, min, max) => or(z.number().min(min).max(max).nullable(), null),
     count: (_, min, max) => or(z.int().min(min).max(max).nullable(), null),

@@ -3,6 +3,14 @@ import type { EndpointHealth } from './endpoint-health.ts'
 import type { SealedKeys } from './endpoint-keys.ts'
 import type { ToldFailure } from './operator-event.ts'
 
+/** What endpoints can be sent: entries, and what watchdogs tell (DOMAIN 9.7). */
+export const ENDPOINT_EVENTS = ['entry', 'parcel.stalled', 'parcel.recovered'] as const
+
+export type EndpointEvent = (typeof ENDPOINT_EVENTS)[number]
+
+/** What an endpoint is sent unless it asks for more. Another relay, as an endpoint, takes nothing else. */
+export const DEFAULT_EVENTS: readonly EndpointEvent[] = ['entry']
+
 /** Which events an endpoint wants. Null: events with any value (CONTRACT `endpoints`, `filters`). */
 export interface EndpointFilters {
   readonly status: readonly string[] | null
@@ -24,6 +32,8 @@ export interface Endpoint {
   /** `carrier`: the carrier's headers; `standard-webhooks`: that specification's headers too (CONTRACT, "Pushes to endpoints"). */
   readonly signature: 'carrier' | 'standard-webhooks'
   readonly filters: EndpointFilters
+  /** What it is sent, in the order of `ENDPOINT_EVENTS`; never empty. */
+  readonly events: readonly EndpointEvent[]
   /** Whether the endpoint is also sent what happened before both it and the relay's knowledge of the parcel began (DOMAIN 7.1). */
   readonly backfill: boolean
   /** The limit of attempts per second; `null`: no limit. */
@@ -56,7 +66,7 @@ export function isSentDifferently(before: Pick<Endpoint, 'url' | 'signature'>, a
   return before.url !== after.url || before.signature !== after.signature
 }
 
-/** The members of a recorded entry that filters look at. */
+/** The members of a recorded entry that filters look at. What watchdogs tell has those of the parcel's latest entry. */
 export interface RelayedEvent {
   readonly status: string
   readonly detailedStatus: string
@@ -80,6 +90,7 @@ export const defaultSettings: Omit<EndpointSettings, 'name' | 'url'> = {
   enabled: true,
   signature: 'carrier',
   filters: noFilters,
+  events: DEFAULT_EVENTS,
   backfill: false,
   ratePerSecond: null,
   concurrency: null,
@@ -89,11 +100,12 @@ export const defaultSettings: Omit<EndpointSettings, 'name' | 'url'> = {
 }
 
 /**
- * Whether an event passes every filter of an endpoint. Values are compared exactly, because the carrier chooses them freely. `enabled` does not
- * matter, because events of a disabled endpoint wait.
+ * Whether an endpoint is sent an event: it asks for such events, and this one passes every filter. Values are compared exactly, because the carrier
+ * chooses them freely. `enabled` does not matter, because events of a disabled endpoint wait.
  */
-export function passesFilters({ filters }: Pick<Endpoint, 'filters'>, event: RelayedEvent): boolean {
+export function takes({ events, filters }: Pick<Endpoint, 'events' | 'filters'>, name: EndpointEvent, event: RelayedEvent): boolean {
   return (
+    events.includes(name) &&
     isListed(filters.status, event.status) &&
     isListed(filters.detailedStatus, event.detailedStatus) &&
     isListed(filters.distributionType, event.distributionType) &&

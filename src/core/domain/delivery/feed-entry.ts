@@ -122,12 +122,12 @@ export interface ToldBreach {
   readonly checked: boolean
 }
 
-/** What a rule says of a parcel, to tell it. `breach`: the id of the breach. `endpointIds`: who gets the body. */
+/** What a rule says of a parcel, to tell it. `breach`: the id of the breach. `body` null: no endpoint gets it. */
 export interface WatchdogNews {
   readonly kind: WatchdogKind
   readonly parcelId: number
   readonly breach: number
-  readonly body: Uint8Array
+  readonly body: Uint8Array | null
   readonly endpointIds: readonly string[]
   readonly nowMs: number
 }

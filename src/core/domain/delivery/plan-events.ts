@@ -8,7 +8,7 @@ import type { KeptBody, Subscriber } from '../history/snapshot.ts'
 import { parseWebhookEvent } from '../ingest/parse-push.ts'
 import { encodeEvent } from './delivery-request.ts'
 import type { QueuedDelivery } from './dispatch-round.ts'
-import { passesFilters, type RelayedEvent } from './endpoint-state.ts'
+import { type RelayedEvent, takes } from './endpoint-state.ts'
 import type { FeedEvent, Payload } from './feed-entry.ts'
 
 /** An event to add to the feed, with the body for endpoints. `payload` null: endpoints are not sent the event. */
@@ -217,7 +217,7 @@ export function planDeliveries(subscribers: readonly Subscriber[], event: Delive
   const offered = relayedEventOf(event)
   const takers = subscribers.filter(
     (subscriber) =>
-      passesFilters(subscriber.endpoint, offered) &&
+      takes(subscriber.endpoint, 'entry', offered) &&
       (backfill === null || isTold(subscriber, { at: sequence, ...backfill })) &&
       !isInAudience(earlierAudience, subscriber),
   )

@@ -7,11 +7,10 @@ import {
   type ListedDelivery,
   parseReplayTarget,
 } from '../../domain/delivery/delivery-list.ts'
-import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
+import { eventHeaders, furtherHeaders } from '../../domain/delivery/delivery-request.ts'
 import { maskedHeaders } from '../../domain/delivery/endpoint-keys.ts'
 import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
 import { AppError } from '../../domain/errors.ts'
-import { orderHeaders } from '../../domain/history/order-context.ts'
 import { readIdentifier } from '../../domain/identifiers.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import type { Reads, Relay, Writes } from '../relay.ts'
@@ -181,7 +180,7 @@ export async function findParcelId(reads: Pick<Relay['reads'], 'findParcel'>, te
 
 function showRequest(
   delivery: ShownDelivery,
-  { url, headers, body, order }: InspectedDelivery['sent'],
+  { url, headers, body, order, event }: InspectedDelivery['sent'],
   { userAgent, operatorMessage }: { readonly userAgent: string; readonly operatorMessage?: OperatorMessageOf | undefined },
 ): ShownRequest {
   const message = delivery.endpointName !== OPERATOR_NAME || body === null ? null : (operatorMessage?.(body) ?? null)
@@ -190,7 +189,7 @@ function showRequest(
     'user-agent': userAgent,
     ...maskedHeaders(headers),
     ...eventHeaders(delivery),
-    ...(order === null ? {} : orderHeaders(order)),
+    ...furtherHeaders(order, event),
   }
   return { url, headers: shown, body: body === null ? null : Buffer.from(body).toString() }
 }

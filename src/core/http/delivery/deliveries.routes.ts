@@ -52,8 +52,13 @@ const deliveryMembers = () => ({
   webhookId: webhookId().describe('The id of the event, the same for every attempt and replay.'),
   sequence: wholeNumber(),
   previousSequence: wholeNumber(),
-  status: z.string().nullable().describe('The status in the event. Null: its bytes are no longer kept or, in a list, are over 16 KiB.'),
-  detailedStatus: z.string().nullable(),
+  status: z
+    .string()
+    .nullable()
+    .describe(
+      'The status in the event; of an event of watchdogs its name, such as `parcel.stalled`. Null: its bytes are no longer kept or, in a list, are over 16 KiB.',
+    ),
+  detailedStatus: z.string().nullable().describe('Of an event of watchdogs: the rule.'),
   state: z.enum(DELIVERY_STATES),
   reason: z
     .enum(['receiver_refused', 'unreachable', 'forbidden', 'body_gone', 'skipped', 'endpoint_removed', 'held_too_long'])

@@ -35,6 +35,7 @@ const limit = <Value>(schema: z.ZodType<Value>, { label, unset }: Limit) =>
 const SHOWN: Kinds<string> = {
   flag: ({ answer }) => z.boolean().describe(answer),
   choice: ({ names }) => z.enum(names),
+  several: ({ names, config }) => z.array(z.enum(names)).describe(config),
   either: () => z.boolean().nullable(),
   amount: (row) => limit(z.number(), row),
   count: (row) => limit(wholeNumber(), row),
@@ -53,7 +54,7 @@ const failedWith = () => ({
 const redacted = (): z.ZodType<string> => z.literal('[redacted]')
 
 function endpointMembers() {
-  const { signature, backfill, ...settings } = settingSchemas(SHOWN)
+  const { signature, events, backfill, ...settings } = settingSchemas(SHOWN)
   return {
     id: numberedId(),
     name: z.string(),
@@ -61,6 +62,7 @@ function endpointMembers() {
     enabled: z.boolean(),
     signature,
     filters: z.strictObject(filterSchemas(SHOWN)),
+    events,
     backfill,
     beganAt: instant().describe('When it began. It is sent everything that happened since then.'),
     ...settings,

@@ -13,6 +13,7 @@ import {
   type SentEvent,
   type ToldEvent,
 } from '../../domain/delivery/delivery-list.ts'
+import { watchdogEventIn } from '../../domain/delivery/watchdog-event.ts'
 import { DELIVERY_STATE, decodeEndpointTarget } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadContexts } from '../history/order-contexts.ts'
@@ -185,6 +186,7 @@ const sentOf = statement<{ id: number }>()((db, p) =>
     .innerJoin('endpoint', 'endpoint.id', 'delivery.endpoint_id')
     .select((of) => [
       'endpoint.settings',
+      'delivery.inbox_id',
       of
         .case()
         .when('delivery.inbox_id', 'is', null)
@@ -200,7 +202,8 @@ const sentOf = statement<{ id: number }>()((db, p) =>
 async function findSentEvent(session: Session, deliveryId: number): Promise<SentEvent> {
   const [row] = await session.all(sentOf, { id: deliveryId })
   if (row === undefined) throw new Error(`delivery ${deliveryId} has no endpoint`)
-  return { ...decodeEndpointTarget(row.settings), body: row.body }
+  const event = row.inbox_id !== null || row.body === null ? null : watchdogEventIn(row.body)
+  return { ...decodeEndpointTarget(row.settings), body: row.body, ...(event === null ? {} : { event }) }
 }
 
 const pushedOf = statement<{ ids: readonly number[]; bytesMax: number }>()((db, p, { oneOf }) =>

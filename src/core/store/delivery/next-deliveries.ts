@@ -1,5 +1,6 @@
 import { type ExpressionBuilder, type Kysely, sql } from 'kysely'
 import type { NextDeliveries, NextDelivery, NextRequest, ProbeRequest } from '../../domain/delivery/dispatch-round.ts'
+import { watchdogEventIn } from '../../domain/delivery/watchdog-event.ts'
 import { DELIVERY_STATE, decodeLabels } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
@@ -35,6 +36,7 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
       'parcel_id',
       'sequence',
       'previous_sequence',
+      'inbox_id',
       'attempts',
       'spared',
       'limited',
@@ -216,6 +218,7 @@ export interface NextRow {
   readonly parcel_id: number
   readonly sequence: number
   readonly previous_sequence: number
+  readonly inbox_id: number | null
   readonly attempts: number
   readonly spared: number
   readonly limited: number
@@ -228,6 +231,7 @@ export interface NextRow {
 }
 
 function decodeNext(row: NextRow, endpointId: string, dueAtMs: number): NextDelivery {
+  const event = row.inbox_id !== null || row.body === null ? null : watchdogEventIn(row.body)
   return {
     deliveryId: row.id,
     endpointId,
@@ -242,5 +246,6 @@ function decodeNext(row: NextRow, endpointId: string, dueAtMs: number): NextDeli
     dueAtMs,
     body: row.body,
     order: row.labels === null ? null : { reference: row.reference, labels: decodeLabels(row.labels) },
+    ...(event === null ? {} : { event }),
   }
 }

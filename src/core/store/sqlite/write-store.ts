@@ -146,7 +146,7 @@ function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
         const sequence = (memory.sequence ?? 0) + 1
         memory.sequence = sequence
         appendFeed(session, watchdogEvent(sequence, one))
-        if (one.endpointIds.length > 0) enqueueComposed(session, sequence, one.body)
+        if (one.body !== null) enqueueComposed(session, sequence, one.body)
         const { parcelId, nowMs } = one
         for (const endpointId of one.endpointIds)
           await queueDelivery(session, { endpointId, parcelId, sequence, inboxId: null, toldIn: null, nowMs })

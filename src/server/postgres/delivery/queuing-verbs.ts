@@ -233,16 +233,19 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
     async tellWatchdogs(news) {
       const told = news.map((one) => ({ one, event: watchdogEvent(end.give(), one) }))
       end.whenNumbered(() => {
-        const events = told.map(({ event }) => event)
-        enqueueFeed(session, events)
-        const sent = told.filter(({ one }) => one.endpointIds.length > 0)
+        // An endpoint that was changed, or has caught up, since this transaction read it may be one that gets the body.
+        endpoints.stay()
+        enqueueFeed(
+          session,
+          told.map(({ event }) => event),
+        )
         enqueueComposed(
           session,
-          sent.map(({ one, event }) => ({ sequence: event.sequence, body: one.body })),
+          told.flatMap(({ one: { body }, event: { sequence } }) => (body === null ? [] : { sequence, body })),
         )
         enqueueDeliveries(
           session,
-          sent.flatMap(({ one: { endpointIds, parcelId, nowMs }, event: { sequence } }) =>
+          told.flatMap(({ one: { endpointIds, parcelId, nowMs }, event: { sequence } }) =>
             endpointIds.map((endpointId) => ({ endpointId, parcelId, sequence, inboxId: null, toldIn: null, nowMs })),
           ),
         )

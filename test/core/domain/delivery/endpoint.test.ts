@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type EndpointFilters, noFilters, passesFilters, type RelayedEvent } from '../../../../src/core/domain/delivery/endpoint-state.ts'
+import { type EndpointFilters, noFilters, type RelayedEvent, takes } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 
 const event: RelayedEvent = {
   status: 'TerminalArrived',
@@ -11,7 +11,7 @@ const event: RelayedEvent = {
 }
 
 function wants(filters: Partial<EndpointFilters>, changed: Partial<RelayedEvent> = {}): boolean {
-  return passesFilters({ filters: { ...noFilters, ...filters } }, { ...event, ...changed })
+  return takes({ events: ['entry'], filters: { ...noFilters, ...filters } }, 'entry', { ...event, ...changed })
 }
 
 describe('the events that an endpoint wants', () => {

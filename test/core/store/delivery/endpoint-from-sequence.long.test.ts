@@ -118,7 +118,15 @@ describe.each(engines)('endpoints that start at a sequence on $name', (engine) =
         signature: 'carrier',
         filters: noFilters,
       } as const
-      const rest = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' as const, headers: [] }
+      const rest = {
+        events: ['entry'] as const,
+        backfill: false,
+        ratePerSecond: null,
+        concurrency: null,
+        scheduleMs: null,
+        refusals: 'wait' as const,
+        headers: [],
+      }
       return await writes.addEndpoint({ id, settings: { ...settings, ...rest }, key: 'sealed', from, nowMs: NOON })
     }
     expect(await add(2)).toEqual({ kind: 'from_gone', oldest: 3 })

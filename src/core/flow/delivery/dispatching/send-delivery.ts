@@ -1,11 +1,10 @@
 import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { type AttemptResult, type FailureReason, isWithdrawn } from '../../../domain/delivery/delivery.ts'
-import type { DeliverySigner, Route } from '../../../domain/delivery/delivery-request.ts'
+import { type DeliverySigner, furtherHeaders, type Route } from '../../../domain/delivery/delivery-request.ts'
 import type { ClaimedDelivery, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { OperatorMessage } from '../../../domain/delivery/operator-event.ts'
 import { isStoreUnavailable } from '../../../domain/errors.ts'
-import { orderHeaders } from '../../../domain/history/order-context.ts'
 import type { DeliverySender } from '../../ports.ts'
 import type { Part, Relay, Writes } from '../../relay.ts'
 import type { EndpointQueue, EndpointRates } from './endpoint-queues.ts'
@@ -47,7 +46,7 @@ export type SendDelivery = (delivery: ClaimedDelivery, state: EndpointState | nu
 
 export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDeliveryOptions): SendDelivery {
   const { sender, signerOf, routeOf, operatorMessage, clock } = ports
-  return ({ sequence, previousSequence, body, order }, state, nowMs, { stateNow, onResend, onEnd }) => {
+  return ({ sequence, previousSequence, body, order, event }, state, nowMs, { stateNow, onResend, onEnd }) => {
     if (body === null) {
       onEnd(unsent('body_gone', 'the bytes of the push are no longer kept'))
       return
@@ -72,7 +71,7 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
       }
       const post = (exchanged: 'exchanged' | undefined, then: (result: AttemptResult) => void) => {
         const own = signer.headers(content, nowMs, exchanged)
-        const headers = order === null ? own : { ...own, ...orderHeaders(order) }
+        const headers = order === null && event === undefined ? own : { ...own, ...furtherHeaders(order, event) }
         sender.post({ url, headers, body, route, mayLeave }, then)
       }
       const nextKey = signer.hasNext ? state.keys?.next?.sealed : undefined
