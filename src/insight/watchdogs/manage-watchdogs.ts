@@ -15,10 +15,10 @@ import {
   type ListedBreach,
   listBreaches,
   listBreachesOfParcel,
-  listParcelsAfter,
+  listSizesAfter,
   loadFirstLoads,
 } from './watchdogs.rows.ts'
-import { watchedOf } from './watchdogs.tx.ts'
+import { fittingEntries, watchedOf } from './watchdogs.tx.ts'
 
 /** A rule in effect. `loadedAtMs`: when it was first loaded as it is now; null: not yet. `open`: how many breaches of it last. */
 export interface ShownRule {
@@ -61,7 +61,9 @@ export function createManageWatchdogs({
   reads,
   clock,
   rules,
-}: Pick<Relay, 'clock'> & Reads<'session' | 'loadSightings'> & { readonly rules: () => WatchdogRules }) {
+  yieldToOthers,
+}: Pick<Relay, 'clock'> &
+  Reads<'session' | 'loadSightings'> & { readonly rules: () => WatchdogRules; readonly yieldToOthers: () => Promise<unknown> }) {
   const { session } = reads
   return {
     async view(): Promise<WatchdogsView> {
@@ -97,7 +99,8 @@ export function createManageWatchdogs({
      */
     async tryRules(body: unknown, forMs: number, after: number | null) {
       const tried = readInput('body', watchdogs(), body)
-      const ids = await listParcelsAfter(session, { after: after ?? 0, limit: TRIED_AT_ONCE })
+      const page = await listSizesAfter(session, { after: after ?? 0, limit: TRIED_AT_ONCE })
+      const ids = fittingEntries(page, (row) => row.entry_count).map((row) => row.parcel_id)
       const [sightings, contexts, answers, names] = await Promise.all([
         reads.loadSightings(ids),
         loadContexts(session, ids),
@@ -106,16 +109,22 @@ export function createManageWatchdogs({
       ])
       const nowMs = clock.now()
       const named = Map.groupBy(names, (row) => row.parcel_id)
-      const breaches = ids.flatMap((id): readonly TriedBreach[] => {
+      const breaches: TriedBreach[] = []
+      for (const id of ids) {
         const { parcel } = watchedOf(sightings.get(id) ?? [], contexts.get(id) ?? NO_CONTEXT, answers.get(id) ?? [])
         const identifiers = (named.get(id) ?? []).map(({ value }) => value)
-        return tried.flatMap((rule) =>
-          replay(rule, rules().zone, parcel, nowMs)
-            .filter((breach) => breach.sinceMs >= nowMs - forMs)
-            .map((breach) => ({ rule: rule.name, identifiers, ...breach })),
-        )
-      })
-      return { parcels: ids.length, breaches, next: ids.length < TRIED_AT_ONCE ? null : (ids.at(-1) ?? null) }
+        for (const rule of tried) {
+          // Many rules on a long history take a second, and others wait for this thread.
+          await yieldToOthers()
+          const found = replay(rule, rules().zone, parcel, nowMs).filter((breach) => breach.sinceMs >= nowMs - forMs)
+          breaches.push(...found.map((breach) => ({ rule: rule.name, identifiers, ...breach })))
+        }
+      }
+      return {
+        parcels: ids.length,
+        breaches,
+        next: page.length < TRIED_AT_ONCE && ids.length === page.length ? null : (ids.at(-1) ?? null),
+      }
     },
   }
 }

@@ -66,7 +66,7 @@ const waiting = statement<{ limit: number }>()((db, p) =>
   db.selectFrom('watchdog_due').select('parcel_id').where('ask_at_ms', 'is not', null).orderBy('ask_at_ms').limit(p.limit),
 )
 const parcelsAfter = statement<{ after: number; limit: number }>()((db, p) =>
-  db.selectFrom('parcel').select('id as parcel_id').where('id', '>', p.after).orderBy('id').limit(p.limit),
+  db.selectFrom('parcel').select(['id as parcel_id', 'entry_count']).where('id', '>', p.after).orderBy('id').limit(p.limit),
 )
 const watchedAfter = statement<{ after: number; limit: number }>()((db, p) =>
   db.selectFrom('watchdog_due').select('parcel_id').where('parcel_id', '>', p.after).orderBy('parcel_id').limit(p.limit),
@@ -88,6 +88,11 @@ export function findWaiting(session: Session, page: { readonly limit: number }) 
 
 export function listParcelsAfter(session: Session, page: { readonly after: number; readonly limit: number }) {
   return idsOf(session.all(parcelsAfter, page))
+}
+
+/** The same, with the numbers of their entries. */
+export function listSizesAfter(session: Session, page: { readonly after: number; readonly limit: number }) {
+  return session.all(parcelsAfter, page)
 }
 
 /** The parcels that were watched over by rules that are gone. */

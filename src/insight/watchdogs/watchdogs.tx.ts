@@ -99,9 +99,11 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
         const { loads, sweptTo } = await takeRules(tx, current.rules, nowMs)
         const due = [...(await findDue(tx, { nowMs, limit })), ...(mayTellUnchecked ? await findWaiting(tx, { limit }) : [])]
         const swept = sweptTo === null || due.length >= limit ? null : await sweepAfter(tx, current.rules, sweptTo, limit)
-        if (swept !== null) await saveSwept(tx, swept.length < limit ? null : (swept.at(-1) ?? null))
-        const told = await judgeAll(tx, [...new Set([...due, ...(swept ?? [])])], { ...current.rules, loads, nowMs, mayTellUnchecked })
-        return { told: told.told, looked: due.length + (swept?.length ?? 0), isMore: due.length >= limit || swept?.length === limit }
+        const ids = [...new Set([...due, ...(swept ?? [])])]
+        const { told, left } = await judgeAll(tx, ids, { ...current.rules, loads, nowMs, mayTellUnchecked })
+        const judged = swept?.slice(0, swept.findIndex((id) => left.has(id)) >>> 0)
+        if (judged !== undefined) await saveSwept(tx, judged.length < limit && left.size === 0 ? null : (judged.at(-1) ?? sweptTo))
+        return { told, looked: ids.length - left.size, isMore: due.length >= limit || swept?.length === limit || left.size > 0 }
       }, ofRole),
     claimSuspects: ({ nowMs, limit, leaseMs, except, isDeaf = false }) =>
       store.transaction(async (tx) => {
@@ -176,21 +178,40 @@ interface Judging extends WatchdogRules {
   readonly mayTellUnchecked: boolean
 }
 
-/** Judges parcels, tells what is new, and saves when to look at them next. `mustAsk`: the parcels about which to ask the carrier first. */
-async function judgeAll(
-  tx: WriteTx,
-  parcelIds: readonly number[],
-  judging: Judging,
-): Promise<{ readonly told: number; readonly mustAsk: readonly number[] }> {
-  if (parcelIds.length === 0) return { told: 0, mustAsk: [] }
-  const states = await tx.holdParcels(parcelIds)
-  const living = new Set(states.map(({ parcelId }) => parcelId))
+/** A transaction judges parcels with about so many entries, and at least one, because pushes wait meanwhile. */
+const ENTRIES_AT_ONCE = 4000
+
+/** Returns the first parcels whose entries can be judged together. */
+export function fittingEntries<Parcel>(parcels: readonly Parcel[], entriesOf: (parcel: Parcel) => number): readonly Parcel[] {
+  let entries = 0
+  const end = parcels.findIndex((parcel, at) => {
+    entries += entriesOf(parcel)
+    return at > 0 && entries > ENTRIES_AT_ONCE
+  })
+  return end === -1 ? parcels : parcels.slice(0, end)
+}
+
+interface Judged {
+  readonly told: number
+  /** The parcels about which to ask the carrier first. */
+  readonly mustAsk: readonly number[]
+  /** The parcels, from some one on, that were too many for now, and stay as they are. */
+  readonly left: ReadonlySet<number>
+}
+
+/** Judges parcels, tells what is new, and saves when to look at them next. */
+async function judgeAll(tx: WriteTx, parcelIds: readonly number[], judging: Judging): Promise<Judged> {
+  if (parcelIds.length === 0) return { told: 0, mustAsk: [], left: new Set() }
+  const held = new Map((await tx.holdParcels(parcelIds)).map((state) => [state.parcelId, state]))
+  const taken = fittingEntries(parcelIds, (id) => held.get(id)?.entryCount ?? 0)
+  const states = taken.flatMap((id) => held.get(id) ?? [])
+  const living = states.map(({ parcelId }) => parcelId)
   removeWatched(
     tx,
-    parcelIds.filter((id) => !living.has(id)),
+    taken.filter((id) => !held.has(id)),
   )
-  const breaches = Map.groupBy(await loadBreachesOf(tx, [...living]), (row) => row.parcel_id)
-  const watched = await loadWatched(tx, [...living], judging.rules)
+  const breaches = Map.groupBy(await loadBreachesOf(tx, living), (row) => row.parcel_id)
+  const watched = await loadWatched(tx, living, judging.rules)
   const verdicts: Saved[] = []
   const mustAsk: number[] = []
   for (const state of states) {
@@ -205,7 +226,7 @@ async function judgeAll(
   }
   const news = (await Promise.all(verdicts.map((one) => saveVerdict(tx, one)))).flat()
   if (news.length > 0) await tell(tx, news, judging.nowMs)
-  return { told: news.length, mustAsk }
+  return { told: news.length, mustAsk, left: new Set(parcelIds.slice(taken.length)) }
 }
 
 /** When the carrier last answered about a parcel; null: never, or not the last time it was asked. */

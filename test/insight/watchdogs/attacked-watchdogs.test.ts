@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createHold } from '../../../src/insight/watchdogs/hold-verdicts.ts'
+import { createManageWatchdogs } from '../../../src/insight/watchdogs/manage-watchdogs.ts'
 import { heldSinceMs } from '../../../src/insight/watchdogs/watchdogs.rows.ts'
 import { aRule } from '../../support/insight/a-rule.ts'
 import { openWatched } from '../../support/insight/open-watched.ts'
@@ -66,6 +67,38 @@ describe.each(engines)('watchdogs under attack, on $name', (engine) => {
     await rebuildStore(store)
     await look()
     expect(await told()).toEqual(['stalled no-scan'])
+  })
+
+  test('9.4: a look at long histories holds up pushes no longer than one at short ones, and comes to its end', async () => {
+    const { poll, look, pass, take, writes, now, path, reads } = await openWatched(engine, [])
+    const [parcels, entries] = [7, 1500]
+    const at = (nth: number) => `${new Date(NOON - nth * 60_000).toISOString().slice(0, 19)}Z`
+    const statuses = Array.from({ length: entries }, (_, nth) => ({
+      status: 'Ingested',
+      detailedStatus: `D${nth % 7}`,
+      eventTimestamp: at(nth),
+    }))
+    for (let nth = 0; nth < parcels; nth++) await poll({ asked: `LONG${100 + nth}`, trackingIds: [`L${100 + nth}`], statuses })
+    pass(50 * HOUR_MS)
+    await take([aRule()])
+    const request = { nowMs: now(), limit: 64, mayTellUnchecked: true }
+    expect(await writes.lookAtWatched(request)).toEqual({ told: 2, looked: 2, isMore: true })
+    await look()
+    const lasting = 'select count(*) from watchdog_breach where ended_at_ms is null'
+    expect(await storedNumber(path, lasting)).toBe(parcels)
+    await take([])
+    await look()
+    expect(await storedNumber(path, lasting)).toBe(0)
+    const yieldToOthers = async () => undefined
+    const tried = createManageWatchdogs({ reads, clock: { now, monotonic: now }, rules: () => ({ rules: [], zone: 'UTC' }), yieldToOthers })
+    const found = []
+    for (let next: number | null = 0; next !== null; ) {
+      const page = await tried.tryRules([{ name: 'tried', when: { status: ['Ingested'] }, notWithin: '48h' }], 30 * DAY_MS, next)
+      expect(page.parcels).toBeLessThanOrEqual(2)
+      found.push(...page.breaches)
+      next = page.next
+    }
+    expect(found).toHaveLength(parcels)
   })
 
   test('9.5: of a relay that is deaf nothing is told, also not of a parcel about which nobody can be asked', async () => {

@@ -233,7 +233,7 @@ async function live(engine: Engine, seed: number, steps: number) {
 describe.each(engines)('random lives that are watched over, on $name', (engine) => {
   test('9.2, 9.3: each breach is told once, is over once, and lasts as long as the model says', async () => {
     let told = 0
-    for (let seed = 1; seed <= runsOn(engine, 24, 8); seed++) told += await live(engine, seed, 80)
-    expect(told).toBeGreaterThan(10)
+    for (let seed = 1; seed <= runsOn(engine, 12, 4); seed++) told += await live(engine, seed, 80)
+    expect(told).toBeGreaterThan(3)
   })
 })
