@@ -20,7 +20,7 @@ const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
   'core/store/delivery/next-deliveries.ts': ['findNextDeliveries'],
   'core/store/delivery/replays.ts': ['replayDeliveries'],
   'core/store/delivery/settlements.ts': ['cancelEach', 'findSkipped', 'saveSettlements'],
-  'core/store/history/contents.ts': ['markContents', 'removeContents', 'unmarkContents'],
+  'core/store/history/contents.ts': ['markContents', 'removeContents', 'settleMarked'],
   'core/store/history/parcels.ts': ['saveParcel'],
   'core/store/history/sightings.ts': ['loadSightingsOf'],
   'core/store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],

@@ -4,7 +4,7 @@ import { StorageFailure } from '../../core/domain/errors.ts'
 import type { KeptTombstones } from '../../core/domain/history/erased.ts'
 import { listUnendedJobs } from '../../core/store/admin/jobs.ts'
 import { replayDeliveries } from '../../core/store/delivery/replays.ts'
-import { markContents, removeContents, unmarkContents } from '../../core/store/history/contents.ts'
+import { markContents, removeContents, settleMarked } from '../../core/store/history/contents.ts'
 import { eventValueKey } from '../../core/store/history/event-values.ts'
 import { decodeIdentifier } from '../../core/store/history/parcels.ts'
 import { loadTombstoneKey } from '../../core/store/history/tombstones.ts'
@@ -254,16 +254,7 @@ function retiringVerbs({ session, end }: Parts) {
     removeTexts({ unused, used }) {
       // Raise the version of the endpoints. Then other open batches begin again, and none of them uses a removed content.
       if (unused.length > 0) end.changeEndpoints(null)
-      end.whenNumbered(() => {
-        removeContents(
-          session,
-          unused.map(({ id }) => id),
-        )
-        unmarkContents(
-          session,
-          used.map(({ id }) => id),
-        )
-      })
+      end.whenNumbered(() => settleMarked(session, { unused, used }))
     },
   } satisfies Partial<WriteTx>
 }

@@ -99,7 +99,7 @@ function readLog({ stdout }: ChildProcess, onTrouble: (message: string) => void)
   })
 }
 
-interface ReplicasOptions {
+export interface ReplicasOptions {
   /** The folder in which the replicas' config files are written. */
   readonly folder: string
   /** The ports of the replicas' internal listeners, one for each replica. */

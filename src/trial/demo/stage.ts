@@ -9,7 +9,7 @@ import { DEMO_CONFIG } from '../../package-files.ts'
 import type { Sandbox } from '../sandbox/control-api.ts'
 import { startSandbox } from '../sandbox/sandbox.ts'
 import { type Subscriber, startSubscriber, startTroubledApps, type TroubledApps } from './apps.ts'
-import type { DemoRelays } from './replicas.ts'
+import type { DemoRelays, ReplicasOptions } from './replicas.ts'
 
 export interface StageOptions {
   readonly store: 'sqlite' | 'postgres'
@@ -120,16 +120,8 @@ async function startStage(options: StageOptions, find: typeof findPort, started:
   }
 }
 
-interface RelaysOptions extends Pick<StageOptions, 'store' | 'onTrouble'> {
-  readonly folder: string
-  readonly internalPorts: readonly number[]
-  readonly carrierUrl: string
-  readonly subscriberUrl: string
-  readonly onCallUrl: string
-}
-
 /** Imports only the code for the chosen engine. */
-async function startRelays(config: Config, options: RelaysOptions): Promise<DemoRelays> {
+async function startRelays(config: Config, options: ReplicasOptions & Pick<StageOptions, 'store'>): Promise<DemoRelays> {
   if (options.store === 'sqlite') return await (await import('./sole-relay.ts')).startSoleRelay(config, options)
   return await (await import('./replicas.ts')).startReplicas(config, options)
 }

@@ -6,6 +6,7 @@ import { isObject, member, readJson } from '../../../core/domain/json-body.ts'
 import { carrierStanding } from '../../../core/domain/polling/carrier-answer.ts'
 import type { Log } from '../../../core/flow/ports.ts'
 import type { Reads, Relay } from '../../../core/flow/relay.ts'
+import { EVENT_STREAM_HEADERS } from '../../../core/http/delivery/events.routes.ts'
 import { proveConnection } from '../../../core/http/server/connection-slots.ts'
 import type { Overview } from '../../overview/overview.ts'
 import { type Glance, problemsOf, pushStanding } from '../../problems/verdict.ts'
@@ -177,13 +178,7 @@ const BEATS_PER_LOOK = 8
 /** After this many beats (15 s) without a line, a comment is sent, so that no proxy closes the connection. */
 const BEATS_QUIET_MAX = 60
 
-const HEADERS = {
-  'Content-Type': 'text/event-stream',
-  // No proxy may cache, compress or buffer the stream.
-  'Cache-Control': 'no-store, no-transform',
-  'X-Accel-Buffering': 'no',
-  'X-Content-Type-Options': 'nosniff',
-}
+const HEADERS = { ...EVENT_STREAM_HEADERS, 'X-Content-Type-Options': 'nosniff' }
 
 /** Creates the streams of open pages. One look at the data serves all streams. While no page is open, there are no looks. */
 export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPorts) {

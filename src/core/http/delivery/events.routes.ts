@@ -231,7 +231,8 @@ interface EventStreamOptions {
   readonly slowMs: number
 }
 
-const HEADERS = {
+/** The headers of server-sent events. */
+export const EVENT_STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
   // No proxy may cache, compress or buffer the stream, because an event must arrive when it is sent.
   'Cache-Control': 'no-store, no-transform',
@@ -248,7 +249,7 @@ export async function streamEvents(res: ServerResponse, ports: EventStreamPorts,
   const { left } = ports
   const { heartbeatMs, slowMs } = options
   let page = await ports.next(0)
-  res.writeHead(200, HEADERS)
+  res.writeHead(200, EVENT_STREAM_HEADERS)
   res.write(`retry: ${RECONNECT_MS}\n\n`)
   try {
     while (await isTaken(res, framesOf(page), { slowMs, left })) {

@@ -3,7 +3,7 @@ import type { QueuedDelivery } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
-import { statement } from '../statement.ts'
+import { type Dialect, statement } from '../statement.ts'
 
 const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, p) =>
   db
@@ -99,19 +99,21 @@ const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf, unindexed 
     .where('id', 'in', oneOf(p.ids))
     .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.due)),
 )
-/** Makes deliveries due at once. A delivery that has failed keeps the time of its retry. */
+/** Makes a delivery due at once. A delivery that has failed keeps the time of its retry. */
+export function dueFrom(row: ExpressionBuilder<Tables, 'delivery'>, least: Dialect['least'], nowMs: number) {
+  const at = row.ref('next_attempt_at_ms')
+  const next = row
+    .case()
+    .when('attempts', '>', 0)
+    .then(at)
+    .else(least(at, row.val(nowMs)))
+    .end()
+  return { state: DELIVERY_STATE.due, next_attempt_at_ms: next }
+}
 const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf, unindexed }) =>
   db
     .updateTable('delivery')
-    .set((row) => ({
-      state: DELIVERY_STATE.due,
-      next_attempt_at_ms: row
-        .case()
-        .when('attempts', '>', 0)
-        .then(row.ref('next_attempt_at_ms'))
-        .else(least(row.ref('next_attempt_at_ms'), row.val(p.nowMs)))
-        .end(),
-    }))
+    .set((row) => dueFrom(row, least, p.nowMs))
     .where('id', 'in', oneOf(p.ids))
     .where((row) => row(unindexed(row.ref('state')), '=', DELIVERY_STATE.behind)),
 )

@@ -3,6 +3,7 @@ import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { COLUMNS, type RowOf } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
+import { dueFrom } from './deliveries.ts'
 
 const { id: _id, ...ATTEMPT } = COLUMNS.attempt
 const insertAttempt = statement<RowOf<typeof ATTEMPT>>()((db, p) => db.insertInto('attempt').values(rowOf(ATTEMPT, p)))
@@ -101,15 +102,7 @@ const accept = statement<{
 const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
     .updateTable('delivery')
-    .set((row) => ({
-      state: DELIVERY_STATE.due,
-      next_attempt_at_ms: row
-        .case()
-        .when('attempts', '>', 0)
-        .then(row.ref('next_attempt_at_ms'))
-        .else(least(row.ref('next_attempt_at_ms'), row.val(p.nowMs)))
-        .end(),
-    }))
+    .set((row) => dueFrom(row, least, p.nowMs))
     .where('state', '=', DELIVERY_STATE.behind)
     .where('id', '=', (of) =>
       of

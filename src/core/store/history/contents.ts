@@ -134,8 +134,18 @@ export function markContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(markUnused, { ids })
 }
 
-export function unmarkContents(session: Session, ids: readonly number[]): void {
+function unmarkContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(unmark, { ids })
+}
+
+/** Deletes marked contents that no sighting uses, and unmarks those that one uses again. */
+export function settleMarked(
+  session: Session,
+  { unused, used }: Readonly<Record<'unused' | 'used', readonly { readonly id: number }[]>>,
+): void {
+  const idsOf = (contents: readonly { readonly id: number }[]) => contents.map(({ id }) => id)
+  removeContents(session, idsOf(unused))
+  unmarkContents(session, idsOf(used))
 }
 
 /** Lists marked contents in the order of their ids. `isUsed`: a sighting uses the content again. */

@@ -20,7 +20,7 @@ import { appendFeed, eventsAfter, type FeedRow, feedEntriesOf, feedParcels, leav
 import { cancelEach } from '../delivery/settlements.ts'
 import type { Session, WriteEngine } from '../engine.ts'
 import { dropAnswers, saveAnswer } from '../history/answers.ts'
-import { type Contents, createContents, listUnused, markContents, removeContents, unmarkContents } from '../history/contents.ts'
+import { type Contents, createContents, listUnused, markContents, removeContents, settleMarked } from '../history/contents.ts'
 import { joinParcels } from '../history/join.ts'
 import { saveContext } from '../history/order-contexts.ts'
 import { saveOverwritten } from '../history/overwritten.ts'
@@ -185,15 +185,8 @@ function retiringVerbs({ session, contents, parcels, memory }: Parts) {
       return { isDone: true }
     },
     removeTexts({ unused, used }) {
-      removeContents(
-        session,
-        unused.map(({ id }) => id),
-      )
+      settleMarked(session, { unused, used })
       for (const { json } of unused) contents.forgetId(json)
-      unmarkContents(
-        session,
-        used.map(({ id }) => id),
-      )
     },
   } satisfies Partial<WriteTx>
 }
