@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { fixedValueProblem, isStandardKey, STANDARD_KEY_RULE } from '../domain/delivery/endpoint-keys.ts'
-import { filterSchemas, headersOf, type Kinds, settingSchemas, severalOf } from '../domain/delivery/endpoint-settings.ts'
+import { filterSchemas, headersOf, type Kinds, settingSchemas } from '../domain/delivery/endpoint-settings.ts'
 import { DOCUMENTED_STATUSES } from '../domain/history/observation.ts'
-import { refusingProto } from '../domain/read-input.ts'
+import { refusingProto, someOf } from '../domain/read-input.ts'
 import { suggestName } from '../domain/text.ts'
 import { type AddressRefusal, parseAllowed, parseNetwork, refuseNetwork } from '../outbound/address-rules.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
@@ -198,10 +198,10 @@ const optional = <Value>(schema: z.ZodType<Value>, words: string) =>
 const SETTING = {
   flag: ({ config }) => flag.default(false).describe(config),
   choice: ({ names, config }) => oneOf(names).default(names[0]).describe(config),
-  several: (row) =>
-    severalOf(row)
-      .prefault([...row.preset])
-      .describe(row.config),
+  several: ({ names, preset, config }) =>
+    someOf(names)
+      .prefault([...preset])
+      .describe(config),
   either: ({ config }) => optional(flag, config),
   amount: ({ config }, min, max) => optional(fraction(min, max), config),
   count: ({ config }, min, max) => optional(whole(min, max), config),

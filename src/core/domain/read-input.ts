@@ -127,3 +127,12 @@ function pointerOf(path: Path): string {
   const segments = path.map((segment) => `/${String(segment).replaceAll('~', '~0').replaceAll('/', '~1')}`)
   return `#${segments.join('')}`.slice(0, NAME_LENGTH_SHOWN)
 }
+
+/** Reads some of a few names, in their order. */
+export function someOf<const Name extends string>(names: readonly Name[]) {
+  const some = `one or more of ${names.join(', ')}`
+  return z
+    .array(z.enum(names, { error: `must be one of ${names.join(', ')}` }), { error: `must be a list of ${some}` })
+    .min(1, { error: `must name ${some}` })
+    .transform((given): readonly Name[] => names.filter((name) => given.includes(name)))
+}

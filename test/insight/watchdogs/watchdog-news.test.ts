@@ -133,4 +133,77 @@ describe.each(engines)('what endpoints are sent of watchdogs, on $name', (engine
     expect(sentIn(sent)).toEqual(['Ingested', 'Ingested', 'parcel.stalled', 'parcel.stalled', 'TerminalArrived', 'parcel.recovered'])
     expect(sent.map(({ sequence }) => sequence)).toEqual(sent.map(({ sequence }) => sequence).toSorted((a, b) => a - b))
   })
+
+  test('7.1: an endpoint that catches up is sent what was told since it began, in its place and once', async () => {
+    const { scan, look, pass, now, writes, path } = await openWatched(engine)
+    const shop = await addEndpoint(writes, NOON, { name: 'shop', ...EVERY })
+    await scan('Ingested', NOON)
+    pass(49 * HOUR_MS)
+    await look()
+    await scan('TerminalArrived', NOON + 48.5 * HOUR_MS)
+    const late = await addEndpoint(writes, now(), { name: 'late', from: 0, ...EVERY })
+    const quiet = await addEndpoint(writes, now(), { name: 'quiet', from: 0 })
+    const news = await addEndpoint(writes, now(), { name: 'news', from: 0, events: ['parcel.recovered'] })
+    const after = await addEndpoint(writes, now(), { name: 'after', ...EVERY })
+    // One is told while they catch up: one event a round.
+    const step = () => writes.replayFeed({ limit: 1, nowMs: now() })
+    await step()
+    await look()
+    await scan('Last', now())
+    while (!(await step()).isDone);
+    pass(HOUR_MS)
+    await scan('Ingested', now())
+    pass(49 * HOUR_MS)
+    await look()
+    const all = ['Ingested', 'parcel.stalled', 'TerminalArrived', 'parcel.recovered', 'Last', 'Ingested', 'parcel.stalled']
+    const [sent, seen] = [await late.take(), await shop.take()]
+    expect(sentIn(seen)).toEqual(all)
+    expect(sentIn(sent)).toEqual(all)
+    expect(sent.map(({ sequence }) => sequence)).toEqual(seen.map(({ sequence }) => sequence))
+    for (const [nth, { previousSequence }] of sent.entries()) expect(previousSequence).toBe(sent[nth - 1]?.sequence ?? 0)
+    expect(sentIn(await quiet.take())).toEqual(all.filter((one) => !one.includes('.')))
+    expect(sentIn(await news.take())).toEqual(['parcel.recovered'])
+    expect(sentIn(await after.take())).toEqual(all.slice(3))
+    const perEndpoint =
+      'select count(*) from (select endpoint_id, sequence from delivery group by endpoint_id, sequence having count(*) > 1) as twice'
+    expect(await storedNumber(path, perEndpoint)).toBe(0)
+  })
+
+  test('7.1: what was told before, of a body that nobody had, is composed when it is read', async () => {
+    const { scan, look, pass, now, writes, path } = await openWatched(engine)
+    await scan('Ingested', NOON)
+    pass(49 * HOUR_MS)
+    await look()
+    expect(await storedNumber(path, 'select count(*) from composed_event')).toBe(0)
+    await scan('TerminalArrived', NOON + 48.5 * HOUR_MS)
+    pass(HOUR_MS)
+    await look()
+    const late = await addEndpoint(writes, now(), { from: 0, ...EVERY })
+    while (!(await writes.replayFeed({ limit: 10, nowMs: now() })).isDone);
+    const [, stalled, , recovered] = await late.take()
+    expect(JSON.parse(String(stalled?.body))).toMatchObject({
+      at: new Date(NOON + 49 * HOUR_MS).toISOString(),
+      since: new Date(NOON + 48 * HOUR_MS).toISOString(),
+      checked: false,
+    })
+    expect(JSON.parse(String(recovered?.body))).toMatchObject({
+      event: 'parcel.recovered',
+      at: new Date(NOON + 50 * HOUR_MS).toISOString(),
+      because: null,
+    })
+  })
+
+  test('a parcel that is joined or erased while an endpoint catches up: each breach is told once, or not at all', async () => {
+    const { scan, look, pass, now, forget, writes } = await openWatched(engine)
+    for (const id of ['1001', '1002', 'GONE0001']) await scan('Ingested', NOON, { trackingIds: [id] })
+    pass(49 * HOUR_MS)
+    await look()
+    await scan('Created', NOON - HOUR_MS, { trackingIds: ['1001', '1002'] })
+    await forget('GONE0001')
+    const late = await addEndpoint(writes, now(), { from: 0, events: ['parcel.stalled', 'parcel.recovered'] })
+    while (!(await writes.replayFeed({ limit: 2, nowMs: now() })).isDone);
+    const sent = await late.take()
+    expect(sentIn(sent)).toEqual(['parcel.stalled'])
+    expect(JSON.parse(String(sent[0]?.body))).toMatchObject({ parcel: { identifiers: ['1001', '1002'] } })
+  })
 })

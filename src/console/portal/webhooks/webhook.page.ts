@@ -337,14 +337,7 @@ function settingsOf({ endpoint, beganAtMs }: EndpointState, nowMs: number): read
 const BY_DEFAULT = html` <small>default</small>`
 
 function settingWords(row: Setting, value: SettingValue): Part {
-  if (row.kind === 'several')
-    return row.words
-      .filter((_, at) =>
-        String(value)
-          .split(',')
-          .includes(row.names[at] ?? ''),
-      )
-      .join(', ')
+  if (row.kind === 'several') return row.words.filter((_, at) => `,${String(value)},`.includes(`,${row.names[at]},`)).join(', ')
   if ('names' in row) return row.words[row.names.indexOf(String(value ?? ''))]
   if (row.kind === 'flag') return value === true ? 'yes' : 'no'
   if (row.kind === 'values') return typeof value === 'object' && value !== null ? value.join(', ') || 'none' : 'all'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DURATION, formatDuration, parseDuration } from '../amounts.ts'
 import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../history/observation.ts'
-import { readInput, refusingProto } from '../read-input.ts'
+import { readInput, refusingProto, someOf } from '../read-input.ts'
 import {
   FIXED_HEADERS_MAX,
   type FixedHeaders,
@@ -297,15 +297,6 @@ export function headersOf<Value extends z.ZodType>(value: Value, error: string) 
   return refusingProto(named, 'cannot be the name of a fixed header')
 }
 
-/** Reads some of a few names, in the order of the table. */
-export function severalOf<const Name extends string>({ names }: Pick<Several<Name>, 'names'>) {
-  const some = `one or more of ${names.join(', ')}`
-  return z
-    .array(z.enum(names, { error: `must be one of ${names.join(', ')}` }), { error: `must be a list of ${some}` })
-    .min(1, { error: `must name ${some}` })
-    .transform((given): readonly Name[] => names.filter((name) => given.includes(name)))
-}
-
 /** A value of a filter. */
 const value = z.string().min(1).max(200)
 
@@ -315,7 +306,7 @@ function kindsOf(isNew: boolean) {
   return {
     flag: () => or(z.boolean(), false),
     choice: ({ names }) => or(z.enum(names), names[0]),
-    several: (row) => or(severalOf(row), row.preset),
+    several: ({ names, preset }) => or(someOf(names), preset),
     either: () => z.boolean().nullable().default(null),
     amount: (_, min, max) => or(z.number().min(min).max(max).nullable(), null),
     count: (_, min, max) => or(z.int().min(min).max(max).nullable(), null),

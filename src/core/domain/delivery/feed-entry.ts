@@ -1,9 +1,10 @@
-import type { Audience, Backfill } from '../history/audience.ts'
+import { type Audience, type Backfill, noAudience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
 import type { OrderContext } from '../history/order-context.ts'
 import { type AnswerSource, encodeMembers } from '../history/pull-response.ts'
 import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
+import type { WatchdogKind, WatchdogTold } from './watchdog-event.ts'
 
 /** What the body of a delivery is made from: the bytes of a push, or an event that the relay composes from an entry (DOMAIN 7.1). */
 export type Payload =
@@ -20,6 +21,7 @@ export interface FeedEntriesRequest {
 /** Consecutive events of the feed, as they are sent to endpoints. */
 export interface FeedEntries {
   readonly entries: readonly FeedEntry[]
+  readonly news: readonly FeedNews[]
   /** The last sequence that was read. The next read begins after it. */
   readonly next: number
   /** Whether the end of the feed was reached. */
@@ -39,6 +41,13 @@ export interface FeedEntry {
   /** The endpoints to which the entry was sent in an earlier event. They do not get this event. */
   readonly earlierAudience: Audience
   readonly order: OrderContext
+}
+
+/** What a watchdog told of a parcel, as it is sent to endpoints: with what is known of the parcel now. */
+export interface FeedNews {
+  readonly sequence: number
+  readonly told: WatchdogTold
+  readonly parcel: FeedParcel
 }
 
 /** An event of the feed, as it is stored. */
@@ -113,13 +122,14 @@ export interface FeedSlice {
  */
 export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired' | 'erased' | WatchdogKind
 
-export type WatchdogKind = 'stalled' | 'recovered'
-
 /** A breach of a rule that was told. `checked`: whether the carrier was asked before. */
 export interface ToldBreach {
   readonly rule: string
   readonly sinceMs: number
   readonly checked: boolean
+  readonly toldAtMs: number
+  /** Null: it lasts. */
+  readonly endedAtMs: number | null
 }
 
 /** What a rule says of a parcel, to tell it. `breach`: the id of the breach. `body` null: no endpoint gets it. */
@@ -132,9 +142,9 @@ export interface WatchdogNews {
   readonly nowMs: number
 }
 
-/** The event of a breach. Its entry is the negated id, so that no number of a sighting equals it. */
+/** The event of a breach. Its entry is the negated id, so that no number of a sighting equals it. Its body is composed from the breach. */
 export function watchdogEvent(sequence: number, { kind, parcelId, breach }: WatchdogNews): FeedEvent {
-  return { sequence, kind, parcelId, entry: -breach, payloadRef: null }
+  return { sequence, kind, parcelId, entry: -breach, payloadRef: { kind: 'composed', backfill: null, earlierAudience: noAudience } }
 }
 
 /** A parcel as it is now. `entries`: its history, newest first. */

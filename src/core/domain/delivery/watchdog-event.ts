@@ -1,7 +1,6 @@
 import type { Entry } from '../history/history.ts'
 import { filterableLabels, type OrderContext } from '../history/order-context.ts'
 import type { Endpoint, EndpointEvent, RelayedEvent } from './endpoint-state.ts'
-import type { WatchdogKind } from './feed-entry.ts'
 
 // What endpoints are sent of watchdogs: a body of the relay's own, because the carrier has no event for it (DOMAIN 9.7).
 
@@ -20,8 +19,11 @@ export type RecoveredBecause = 'observation' | 'rule'
 /** What a watchdog tells of a breach. */
 export type WatchdogTold = { readonly rule: string; readonly sinceMs: number; readonly atMs: number } & (
   | { readonly kind: 'stalled'; readonly checked: boolean }
-  | { readonly kind: 'recovered'; readonly because: RecoveredBecause }
+  // Null: not known any more.
+  | { readonly kind: 'recovered'; readonly because: RecoveredBecause | null }
 )
+
+export type WatchdogKind = WatchdogTold['kind']
 
 export type WatchdogEventName = Exclude<EndpointEvent, 'entry'>
 
@@ -67,7 +69,7 @@ const KNOWN = (['parcel.stalled', 'parcel.recovered'] as const).map((name) => [n
 
 /** Returns which event of watchdogs a body is that the relay has composed; null: it is another one. A push of the carrier may say anything. */
 export function watchdogEventIn(composed: Uint8Array): WatchdogEventName | null {
-  return KNOWN.find(([, start]) => start.equals(composed.subarray(0, start.length)))?.[0] ?? null
+  return KNOWN.find(([, start]) => start.equals(Buffer.from(composed.slice(0, start.length))))?.[0] ?? null
 }
 
 function latestOf(entries: readonly Entry[]): Entry | null {

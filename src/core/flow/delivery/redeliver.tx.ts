@@ -1,6 +1,8 @@
 import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts'
-import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { type CatchingUp, type EndpointState, takes } from '../../domain/delivery/endpoint-state.ts'
+import type { FeedNews } from '../../domain/delivery/feed-entry.ts'
 import { planDeliveries } from '../../domain/delivery/plan-events.ts'
+import { encodeWatchdogEvent, eventOf, filteredOf } from '../../domain/delivery/watchdog-event.ts'
 import { hastenDelivery } from '../../store/delivery/next-deliveries.ts'
 import { skipDelivery, unskipDelivery } from '../../store/delivery/settlements.ts'
 import type { Transactions } from '../../store/write-store.ts'
@@ -66,7 +68,7 @@ export function createReplayFeed(store: Transactions): Pick<WriteSide, 'replayFe
           // Take the endpoint that is furthest behind, so that no endpoint has to wait until another one has caught up.
           const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
           if (behind === undefined) return { hasAdvanced: false, queued: 0, isDone: true }
-          const { entries, next, ended } = await tx.readFeedEntries({ endpointId: behind.endpoint.id, after: behind.queuedTo, limit })
+          const { entries, news, next, ended } = await tx.readFeedEntries({ endpointId: behind.endpoint.id, after: behind.queuedTo, limit })
           // Parcels that were joined may both have reported an entry. Only the first event is sent.
           const told = new Set<number>()
           const planned = entries.map((feedEntry) => {
@@ -75,8 +77,14 @@ export function createReplayFeed(store: Transactions): Pick<WriteSide, 'replayFe
             if (plan.deliveries.length > 0) told.add(feedEntry.entry.sequence)
             return { entry: feedEntry, ...plan }
           })
-          const composed = planned.flatMap(({ entry, composed: body }) => (body === null ? [] : { sequence: entry.sequence, body }))
-          const deliveries = planned.flatMap((one) => one.deliveries)
+          const ofNews = news.flatMap((one) => planNews(behind, one, nowMs))
+          const composed = [
+            ...planned.flatMap(({ entry, composed: body }) => (body === null ? [] : { sequence: entry.sequence, body })),
+            ...ofNews.map(({ delivery: { sequence }, body }) => ({ sequence, body })),
+          ]
+          const deliveries = [...planned.flatMap((one) => one.deliveries), ...ofNews.map((one) => one.delivery)].sort(
+            (a, b) => a.sequence - b.sequence,
+          )
           await tx.queueFeed({ composed, deliveries })
           const isOver = await tx.saveQueuedTo(behind, { next, ended })
           return { hasAdvanced: true, queued: deliveries.length, isDone: isOver && others.length === 0 }
@@ -84,6 +92,13 @@ export function createReplayFeed(store: Transactions): Pick<WriteSide, 'replayFe
         { ofRole: 'janitor', announced: ({ hasAdvanced }) => hasAdvanced },
       ),
   }
+}
+
+/** Plans the delivery of what a watchdog told, if the endpoint asks for it. */
+function planNews({ endpoint }: CatchingUp, { sequence, told, parcel }: FeedNews, nowMs: number) {
+  if (!takes(endpoint, eventOf(told.kind), filteredOf(parcel))) return []
+  const delivery = { endpointId: endpoint.id, parcelId: parcel.parcelId, sequence, inboxId: null, toldIn: null, nowMs }
+  return [{ delivery, body: encodeWatchdogEvent(told, parcel) }]
 }
 
 function isBehind(state: EndpointState): state is CatchingUp {

@@ -1,13 +1,17 @@
 import { type Expression, type Selectable, sql } from 'kysely'
 import {
+  type FeedEntries,
   type FeedEntry,
   type FeedEvent,
   type FeedItem,
   type FeedKind,
+  type FeedNews,
   type FeedParcel,
   type FeedSlice,
   payloadOf,
+  type ToldBreach,
 } from '../../domain/delivery/feed-entry.ts'
+import type { WatchdogTold } from '../../domain/delivery/watchdog-event.ts'
 import { noAudience } from '../../domain/history/audience.ts'
 import type { Renumbered } from '../../domain/history/sightings.ts'
 import {
@@ -230,15 +234,52 @@ async function joinedIdentifiers(session: Session, sequences: readonly number[])
 
 /** An event of the feed with its parcel. */
 export interface FeedRow {
-  readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience' | 'earlier_tellings'>
+  readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'kind' | 'entry' | 'payload_ref' | 'earlier_audience' | 'earlier_tellings'>
   /** The parcel that holds the event's history now. Null: it was erased. */
   readonly parcel: FeedParcel | null
   /** Whether the bytes of the event's push are still kept. */
   readonly hasBody: boolean
 }
 
+/** Makes what an endpoint that catches up is sent of events of the feed, unless it was sent it already. */
+export async function feedEntriesFor(
+  session: Session,
+  endpointId: string,
+  rows: readonly FeedRow[],
+): Promise<Pick<FeedEntries, 'entries' | 'news'>> {
+  const [entries, news] = await Promise.all([
+    leaveOutSent(session, endpointId, feedEntriesOf(rows)),
+    feedNewsOf(session, Number(endpointId), rows),
+  ])
+  return { entries, news }
+}
+
+/** Leaves out a breach that is no longer known, because its parcel was erased, or joined to one with the same breach. */
+async function feedNewsOf(session: Session, endpointId: number, rows: readonly FeedRow[]): Promise<readonly FeedNews[]> {
+  const ofRules = rows.filter(({ row }) => isOfRule(decodeFeedKind(row.kind)))
+  const breaches = await loadToldBreaches(
+    session,
+    ofRules.map(({ row }) => -row.entry),
+  )
+  const news = ofRules.flatMap(({ row: { sequence, kind, entry }, parcel }): FeedNews[] => {
+    const breach = breaches.get(-entry)
+    const told = breach === undefined ? null : toldOf(decodeFeedKind(kind), breach)
+    return parcel === null || told === null ? [] : [{ sequence, parcel, told }]
+  })
+  const sent = await Promise.all(
+    news.map(({ sequence, parcel: { parcelId } }) => session.all(sentTo, { endpointId, parcelId, sequences: [sequence] })),
+  )
+  return news.filter((_, nth) => sent[nth]?.length === 0)
+}
+
+/** Null: the breach lasts, because the one that is over was of a parcel that was joined. */
+function toldOf(kind: FeedKind, { rule, sinceMs, checked, toldAtMs, endedAtMs }: ToldBreach): WatchdogTold | null {
+  if (kind === 'stalled') return { kind, rule, sinceMs, checked, atMs: toldAtMs }
+  return endedAtMs === null ? null : { kind: 'recovered', rule, sinceMs, because: null, atMs: endedAtMs }
+}
+
 /** Makes the events to send to endpoints. Leaves out an event whose parcel or entry has been erased. */
-export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
+function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
   return rows.flatMap(({ row, parcel, hasBody }) => {
     const entry = parcel?.entries.find(({ members }) => members.some(({ sequence }) => sequence === row.entry))
     if (row.payload_ref === null || parcel === null || entry === undefined) return []
@@ -272,7 +313,7 @@ const sentTo = statement<{ endpointId: number; parcelId: number; sequences: read
  * Leaves out the events whose entry the endpoint was sent already. Several events may be about one entry if parcels were joined, because then
  * each of the parcels may have reported it.
  */
-export async function leaveOutSent(session: Session, endpointId: string, entries: readonly FeedEntry[]): Promise<readonly FeedEntry[]> {
+async function leaveOutSent(session: Session, endpointId: string, entries: readonly FeedEntry[]): Promise<readonly FeedEntry[]> {
   const sent = await Promise.all(
     entries.map(async ({ entry: { members }, parcelId, sequence }) => {
       const sequences = members.map((member) => member.sequence)

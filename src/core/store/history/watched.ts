@@ -9,7 +9,10 @@ import { statement } from '../statement.ts'
 export const BREACHES_MAX = 100
 
 const withIds = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
-  db.selectFrom('watchdog_breach').select(['id', 'rule', 'since_ms', 'is_checked']).where('id', 'in', oneOf(p.ids)),
+  db
+    .selectFrom('watchdog_breach')
+    .select(['id', 'rule', 'since_ms', 'is_checked', 'told_at_ms', 'ended_at_ms'])
+    .where('id', 'in', oneOf(p.ids)),
 )
 const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('watchdog_breach').selectAll().where('parcel_id', 'in', oneOf(p.ids)).orderBy('parcel_id').orderBy('id'),
@@ -31,7 +34,12 @@ const removeDue = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 export async function loadToldBreaches(session: Session, ids: readonly number[]): Promise<ReadonlyMap<number, ToldBreach>> {
   if (ids.length === 0) return new Map()
   const rows = await session.all(withIds, { ids })
-  return new Map(rows.map((row) => [row.id, { rule: row.rule, sinceMs: row.since_ms, checked: row.is_checked === 1 }]))
+  return new Map(
+    rows.map(({ id, rule, since_ms: sinceMs, is_checked, told_at_ms: toldAtMs, ended_at_ms: endedAtMs }) => [
+      id,
+      { rule, sinceMs, checked: is_checked === 1, toldAtMs, endedAtMs },
+    ]),
+  )
 }
 
 export async function loadBreachesOf(session: Session, parcelIds: readonly number[]) {

@@ -16,7 +16,7 @@ import { wordsInBody } from '../../domain/names-in-text.ts'
 import { decodePayloadRef } from '../codec.ts'
 import { enqueueComposed, queueDelivery } from '../delivery/deliveries.ts'
 import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
-import { appendFeed, eventsAfter, type FeedRow, feedEntriesOf, feedParcels, leaveOutSent } from '../delivery/feed.ts'
+import { appendFeed, eventsAfter, type FeedRow, feedEntriesFor, feedParcels } from '../delivery/feed.ts'
 import { cancelEach } from '../delivery/settlements.ts'
 import type { Session, WriteEngine } from '../engine.ts'
 import { dropAnswers, saveAnswer } from '../history/answers.ts'
@@ -264,8 +264,8 @@ async function readFeedEntries(session: Session, contents: Contents, request: Fe
   const read = sent.map(({ row, inboxId }): FeedRow => {
     return { row, parcel: parcels.get(row.holder) ?? null, hasBody: inboxId !== null && kept.has(inboxId) }
   })
-  const entries = await leaveOutSent(session, request.endpointId, feedEntriesOf(read))
-  return { entries, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
+  const sending = await feedEntriesFor(session, request.endpointId, read)
+  return { ...sending, next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
 }
 
 /** Returns the inbox id of the push whose bytes are sent; null: a composed event is sent. */

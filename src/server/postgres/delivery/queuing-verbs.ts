@@ -1,17 +1,11 @@
 import { type Selectable, sql } from 'kysely'
 import type { EndpointHealth } from '../../../core/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
-import {
-  type FeedEntries,
-  type FeedEntriesRequest,
-  type FeedEntry,
-  updateEvent,
-  watchdogEvent,
-} from '../../../core/domain/delivery/feed-entry.ts'
+import { type FeedEntries, type FeedEntriesRequest, updateEvent, watchdogEvent } from '../../../core/domain/delivery/feed-entry.ts'
 import type { Subscriber } from '../../../core/domain/history/snapshot.ts'
 import { decodeEndpoint, encodeHealth, isReadableEndpoint } from '../../../core/store/codec.ts'
 import { encodeEndpoint, listEndpoints, saveEndpoint, saveHealth } from '../../../core/store/delivery/endpoints.ts'
-import { feedEntriesOf, leaveOutSent, survivorOf } from '../../../core/store/delivery/feed.ts'
+import { type FeedRow, feedEntriesFor, survivorOf } from '../../../core/store/delivery/feed.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import { contextRow } from '../../../core/store/history/order-contexts.ts'
 import { viewParcels } from '../../../core/store/history/parcel-view.ts'
@@ -283,14 +277,14 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
   } satisfies Partial<WriteTx>
 }
 
-type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience' | 'earlier_tellings'> & {
+type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'kind' | 'entry' | 'payload_ref' | 'earlier_audience' | 'earlier_tellings'> & {
   /** The parcel that has the event's history after all joins; null: the event is not sent to endpoints. */
   readonly holder: number | null
   readonly has_body: boolean
 }
 
 const HELD = sql`
-  sequence, entry, payload_ref, earlier_audience, earlier_tellings,
+  sequence, kind, entry, payload_ref, earlier_audience, earlier_tellings,
   case when payload_ref is not null then ${survivorOf(sql.ref('feed.parcel_id'), sql.ref('feed.sequence'))} end as holder`
 const eventsBetween = rawStatement<{ after: number; upTo: number; limit: number }>()(
   (p) => sql<HeldRow>`
@@ -306,19 +300,19 @@ async function readFeedInSets(source: BatchSource, { endpointId, after, limit }:
   const { session } = source
   const found = await session.all(eventsBetween, { after, upTo: Number.MAX_SAFE_INTEGER, limit })
   const next = found.at(-1)?.sequence ?? after
-  const entries = await readHeld(source, found, () => session.all(eventsBetween, { after, upTo: next, limit }))
-  return { entries: await leaveOutSent(session, endpointId, entries), next, ended: found.length < limit }
+  const rows = await readHeld(source, found, () => session.all(eventsBetween, { after, upTo: next, limit }))
+  return { ...(await feedEntriesFor(session, endpointId, rows)), next, ended: found.length < limit }
 }
 
 /**
- * Reads the entries of events. A parcel that is joined to another between two reads would look erased, and its events would be lost. So this
+ * Reads events with their parcels. A parcel that is joined to another between two reads would look erased, and its events would be lost. So this
  * locks the parcels found, and then calls `again` to check that the events still belong to them.
  */
 async function readHeld(
   source: BatchSource,
   found: readonly Pick<HeldRow, 'holder'>[],
   again: () => Promise<readonly HeldRow[]>,
-): Promise<readonly FeedEntry[]> {
+): Promise<readonly FeedRow[]> {
   const { session } = source
   const ids = [...new Set(found.flatMap(({ holder }) => holder ?? []))]
   if (ids.length === 0) return []
@@ -330,5 +324,5 @@ async function readHeld(
   if (rows.some(({ holder }) => holder !== null && !ids.includes(holder))) throw metAnother('parcels of the feed were joined meanwhile')
   const alive = new Set(living.map(({ id }) => id))
   const parcelOf = (holder: number | null) => (holder !== null && alive.has(holder) ? (parcels.get(holder) ?? null) : null)
-  return feedEntriesOf(rows.map((row) => ({ row, parcel: parcelOf(row.holder), hasBody: row.has_body })))
+  return rows.map((row) => ({ row, parcel: parcelOf(row.holder), hasBody: row.has_body }))
 }
