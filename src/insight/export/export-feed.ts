@@ -41,7 +41,7 @@ export async function exportFeed(folder: ExportFolder, read: ReadFeed, options: 
   const { manifest, rewoundRows } = await begin(folder, read, options)
   const { cursor: after, format, relay } = manifest
   const until = Math.min(options.until ?? Infinity, await lastSequence(read))
-  const files = createFiles(folder, manifest, options.rowsMax)
+  const files = createFiles(folder, manifest, { rowsMax: options.rowsMax, knownTo: () => lastSequence(read) })
   try {
     let position = after
     let ahead = position < until ? begun(read(position, PAGE)) : null
@@ -51,11 +51,11 @@ export async function exportFeed(folder: ExportFolder, read: ReadFeed, options: 
       const { events, next } = answer.body
       // While this page is written, the relay makes the next one.
       ahead = events.length > 0 && next < until ? begun(read(next, PAGE)) : null
-      for (const event of events) if (event.sequence <= until) files.add(event)
+      for (const event of events) if (event.sequence <= until && files.add(event)) await files.end()
       position = next
       options.progress(Math.min(position, until) - after, until - after)
     }
-    files.end()
+    await files.end()
   } catch (error) {
     files.discard()
     throw error
@@ -79,16 +79,23 @@ function begun<T>(promise: Promise<T>): Promise<T> {
   return promise
 }
 
+interface FileOptions {
+  readonly rowsMax: number
+  /** Asks for the last sequence that the relay has given. */
+  readonly knownTo: () => Promise<number>
+}
+
 /** Writes events to files, one after another, and saves the manifest after each. */
-function createFiles(folder: ExportFolder, before: Manifest, rowsMax: number) {
+function createFiles(folder: ExportFolder, before: Manifest, { rowsMax, knownTo }: FileOptions) {
   const { format } = before
   const { encode } = ENCODINGS[format]
   let manifest = before
   let writer: ExportWriter | null = null
   let cursor = before.cursor
 
-  function end(): void {
-    const file = writer?.finish() ?? null
+  async function end(): Promise<void> {
+    if (writer === null) return
+    const file = writer.finish(Math.max(cursor, await knownTo()))
     writer = null
     if (file === null) return
     // A folder that an older version has begun gets the columns that have come since.
@@ -97,12 +104,13 @@ function createFiles(folder: ExportFolder, before: Manifest, rowsMax: number) {
   }
 
   return {
-    add(event: FeedEvent): void {
+    /** Returns whether the file is full, so that it has to end. */
+    add(event: FeedEvent): boolean {
       writer ??= folder.begin(format)
       const rows = flatRows(event)
       writer.add(rows.map(encode).join(''), rows.length, event.sequence)
       cursor = event.sequence
-      if (writer.rows() >= rowsMax) end()
+      return writer.rows() >= rowsMax
     },
     end,
     discard: () => writer?.discard(),
@@ -118,7 +126,8 @@ async function begin(
   const known = folder.manifest()
   if (known !== null && format !== null && format !== known.format)
     throw new Error(`the folder holds ${known.format}, not ${format}: leave --format out, or export into a new folder`)
-  const first = await read(known?.cursor ?? 0, 1)
+  const seen = Math.max(0, ...(known?.files ?? []).map(({ knownTo }) => knownTo))
+  const first = await firstPage(read, known?.cursor ?? 0, seen)
   const relay = first.ok ? first.body.relay : await relayOf(read)
   if (known !== null && known.relay !== relay)
     throw new Error(`the folder holds an export of the relay ${known.relay}, and the one asked is ${relay}: export into a new folder`)
@@ -138,11 +147,17 @@ async function begin(
   if (last === undefined) throw new Error(describeProblem(first))
   if (!afterRestore)
     throw new Error(
-      `the relay was restored from a backup: it has no events after sequence ${last}, and this export goes on to ${known.cursor} (feed_rewound). ` +
-        'Give the same command with --after-restore: it removes the rows after that sequence and goes on from there. ' +
-        'What was loaded from these rows elsewhere must go too (docs/feed.md)',
+      `the relay was restored from a backup: it has no events after sequence ${last}, and this export goes on to ${Math.max(seen, known.cursor)} (feed_rewound). ` +
+        'Give the same command with --after-restore: it removes the files that were exported since the backup and goes on from there. ' +
+        'What was loaded from them elsewhere must go too (docs/insight.md)',
     )
   return dropRewound(folder, known, last)
+}
+
+/** Reads on after the cursor, and looks whether the relay still has all that it had when the files were written. */
+async function firstPage(read: ReadFeed, cursor: number, seen: number): ReturnType<ReadFeed> {
+  const page = await read(cursor, 1)
+  return page.ok && seen > cursor ? await read(seen, 1) : page
 }
 
 /** Every page names the relay. The last one that there is can be read whatever the reader has missed. */

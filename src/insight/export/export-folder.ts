@@ -29,8 +29,8 @@ export interface ExportWriter {
   readonly rows: () => number
   /** Adds whole lines with this many rows, of events in the order of their sequences. */
   add(lines: string, rows: number, sequence: number): void
-  /** Puts the file in its place. Null: it has no rows, and is gone. */
-  finish(): ExportedFile | null
+  /** Puts the file in its place. Null: it has no rows, and is gone. `knownTo`: the last sequence that the relay had given when the rows were read. */
+  finish(knownTo: number): ExportedFile | null
   discard(): void
 }
 
@@ -44,7 +44,7 @@ export function openExportFolder(directory: string, isMade: boolean): ExportFold
   const lock = lockFolder(directory)
   const path = (name: string) => join(directory, name)
   try {
-    let manifest = isThere(path(MANIFEST)) ? parseManifest(readRegular(path(MANIFEST)).toString(), path(MANIFEST)) : null
+    let manifest = readManifest(directory)
     refuseLosses(directory, manifest)
     removeLeftovers(directory, manifest)
     return {
@@ -58,7 +58,8 @@ export function openExportFolder(directory: string, isMade: boolean): ExportFold
       records: (file) => recordsOf(path(file.name), file),
       close() {
         try {
-          removeLeftovers(directory, manifest)
+          // If the last manifest could not be synced, either may be there after a power cut, so the files of both stay.
+          removeLeftovers(directory, manifest, readManifest(directory))
         } finally {
           lock.release()
         }
@@ -93,8 +94,15 @@ function refuseLosses(directory: string, manifest: Manifest | null): void {
   }
 }
 
-function removeLeftovers(directory: string, manifest: Manifest | null): void {
-  for (const name of leftoversIn(readdirSync(directory), manifest)) rmSync(join(directory, name), { force: true })
+function readManifest(directory: string): Manifest | null {
+  const path = join(directory, MANIFEST)
+  return isThere(path) ? parseManifest(readRegular(path).toString(), path) : null
+}
+
+/** Deletes the files of exports that none of the manifests names. */
+function removeLeftovers(directory: string, ...manifests: readonly (Manifest | null)[]): void {
+  const left = manifests.reduce<readonly string[]>((names, manifest) => leftoversIn(names, manifest), readdirSync(directory))
+  for (const name of left) rmSync(join(directory, name), { force: true })
 }
 
 function beginFile(directory: string, format: Format): ExportWriter {
@@ -127,7 +135,7 @@ function beginFile(directory: string, format: Format): ExportWriter {
       waiting += lines
       if (waiting.length >= CHUNK_BYTES) flush()
     },
-    finish() {
+    finish(knownTo) {
       if (rows === 0) {
         discard()
         return null
@@ -140,7 +148,7 @@ function beginFile(directory: string, format: Format): ExportWriter {
       const name = nameOf({ firstSequence: first, lastSequence: last, sha256, format })
       renameSync(part, join(directory, name))
       syncFolder(directory)
-      return { name, format, schema: SCHEMA, firstSequence: first, lastSequence: last, rows, bytes, sha256 }
+      return { name, format, schema: SCHEMA, firstSequence: first, lastSequence: last, knownTo, rows, bytes, sha256 }
     },
     discard,
   }

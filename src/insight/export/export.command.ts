@@ -26,7 +26,7 @@ export function exportCommand(): Command {
     .addOption(new Option('--format <format>', "the format of the files; by default the folder's, or ndjson").choices(FORMATS))
     .option('--rows <count>', 'begin another file after this many rows', readCount, 100_000)
     .option('--until <sequence>', 'export no event after this sequence', readCount)
-    .option('--after-restore', 'if the relay was restored from a backup: remove the rows that it does not have, then go on')
+    .option('--after-restore', 'if the relay was restored from a backup: remove the files that were exported since the backup, then go on')
     .option('--apply-erasures <folder>', 'write the files of this folder anew without the rows of erased parcels; no relay is asked')
     .action(async ({ to, applyErasures: erased, ...options }: Options) => {
       if ((to === undefined) === (erased === undefined)) return failUsage('export: name a folder with --to or with --apply-erasures')
@@ -69,7 +69,8 @@ async function exportTo(
 }
 
 function describe(to: string, { rows, files, after, cursor, rewoundRows }: ExportReport): string {
-  const rewound = rewoundRows === 0 ? '' : `${to}: ${counted(rewoundRows, 'row', 'rows')} that the restored relay does not have removed.\n`
+  const removed = `${to}: ${counted(rewoundRows, 'row', 'rows')} after sequence ${after}, exported since the backup, removed.\n`
+  const rewound = rewoundRows === 0 ? '' : removed
   if (files.length === 0) return `${rewound}${to}: nothing is new after sequence ${after}.\n`
   return `${rewound}${to}: ${counted(rows, 'row', 'rows')} in ${counted(files.length, 'new file', 'new files')}, up to sequence ${cursor}.\n`
 }

@@ -9,6 +9,7 @@ const fileSchema = z.object({
   schema: whole(),
   firstSequence: whole(),
   lastSequence: whole(),
+  knownTo: whole(),
   rows: whole(),
   bytes: whole(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
@@ -24,7 +25,7 @@ const manifestSchema = z.object({
   files: z.array(fileSchema),
 })
 
-/** A file of an export. Its rows have sequences from the first to the last. */
+/** A file of an export. Its rows have sequences from the first to the last, and show nothing that the relay learnt after the sequence `knownTo`. */
 export type ExportedFile = Readonly<z.output<typeof fileSchema>>
 
 /** What a folder holds. Only files named here count. */

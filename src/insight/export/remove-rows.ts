@@ -19,16 +19,21 @@ export function applyErasures(folder: ExportFolder, manifest: Manifest): Erasure
 }
 
 /**
- * Removes the rows that a restored relay does not have. Erasures among them are applied, because a relay that repeats them after the restore may not
- * know any more what was joined.
+ * Removes the files that may show what a restored relay does not know, so that their events are exported again. A row of an earlier event may show a later
+ * join. Erasures among them are applied, because a relay that repeats them after the restore may not know any more what was joined.
  */
 export function dropRewound(folder: ExportFolder, manifest: Manifest, last: number) {
   const erased = erasedIn(folder, manifest)
-  const { files, removedRows } = keepRows(folder, manifest, (head) => head.sequence <= last && !erased.removes(head))
-  const rewound = { ...manifest, cursor: last, startsAfter: Math.min(manifest.startsAfter, last), files }
+  const firstUnknown = manifest.files.findIndex(({ knownTo }) => knownTo > last)
+  const known = firstUnknown === -1 ? manifest.files : manifest.files.slice(0, firstUnknown)
+  const { files } = keepRows(folder, { ...manifest, files: known }, (head) => !erased.removes(head))
+  const startsAfter = Math.min(manifest.startsAfter, last)
+  const rewound = { ...manifest, cursor: known.at(-1)?.lastSequence ?? startsAfter, startsAfter, files }
   folder.save(rewound)
-  return { manifest: rewound, rewoundRows: removedRows }
+  return { manifest: rewound, rewoundRows: rowsIn(manifest.files) - rowsIn(files) }
 }
+
+const rowsIn = (files: readonly ExportedFile[]) => files.reduce((sum, { rows }) => sum + rows, 0)
 
 function erasedIn(folder: ExportFolder, { files }: Manifest) {
   const erased = createErasedParcels()
@@ -59,7 +64,7 @@ function copyKept(folder: ExportFolder, file: ExportedFile, keeps: (head: RowHea
   const writer = folder.begin(file.format)
   try {
     for (const { record, head } of folder.records(file)) if (keeps(head)) writer.add(`${record}\n`, 1, head.sequence)
-    return writer.finish()
+    return writer.finish(file.knownTo)
   } catch (error) {
     writer.discard()
     throw error

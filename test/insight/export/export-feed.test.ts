@@ -154,9 +154,10 @@ test('a folder of another relay or of another format is refused, and keeps what 
   expect(faultsIn(directory)).toEqual([])
 })
 
-test('after a restore the export stops and says what to do, and `afterRestore` removes what the relay lost', async () => {
+test('after a restore the export stops and says what to do; `afterRestore` exports again what was exported since the backup', async () => {
   const directory = temporaryFolder()
   const erased: FeedEvent = { sequence: 9, kind: 'erased', parcel: { id: '1' } }
+  await exportTo(directory, feedOf([entryEvent(1, '1'), ...some(3).slice(1)]))
   await exportTo(directory, feedOf([entryEvent(1, '1'), ...some(6).slice(1), erased]))
   const restored = feedOf([...some(4), entryEvent(1_000_000_001, '3')])
   // Beyond the end of the restored feed, and in the gap that the restore has left.
@@ -166,9 +167,19 @@ test('after a restore the export stops and says what to do, and `afterRestore` r
   expect(manifestIn(directory).cursor).toBe(9)
   const report = await exportTo(directory, inGap(restored), { afterRestore: true })
   // The row of the erased parcel goes although the row that says so is gone too.
-  expect(report).toMatchObject({ rewoundRows: 4, rows: 1, cursor: 1_000_000_001 })
+  expect(report).toMatchObject({ after: 3, rewoundRows: 5, rows: 2, cursor: 1_000_000_001 })
   expect(await rowsIn(directory)).toEqual(rowsOf([...some(4).slice(1), entryEvent(1_000_000_001, '3')]))
   expect(faultsIn(directory)).toEqual([])
+})
+
+test('rows of events that the restored relay still has are exported again if they may show what it does not know', async () => {
+  const directory = temporaryFolder()
+  const joined = some(3).map((event) => ({ ...event, parcel: { ...event.parcel, identifiers: ['A001', 'B001'] } }))
+  await exportTo(directory, feedOf([...joined, ...some(6).slice(3)]), { until: 3 })
+  expect(manifestIn(directory)).toMatchObject({ cursor: 3, files: [{ lastSequence: 3, knownTo: 6 }] })
+  await expect(exportTo(directory, feedOf(some(4)))).rejects.toThrow(/no events after sequence 4, and this export goes on to 6 /)
+  expect(await exportTo(directory, feedOf(some(4)), { afterRestore: true })).toMatchObject({ after: 0, rewoundRows: 3, rows: 4 })
+  expect(await rowsIn(directory)).toEqual(rowsOf(some(4)))
 })
 
 /** A relay that was restored refuses the sequences that it has skipped (docs/feed.md). */

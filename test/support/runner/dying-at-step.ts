@@ -16,28 +16,54 @@ export async function dyingAtStep<T>(step: number, work: () => Promise<T>): Prom
     if (steps >= step) throw new Died()
     steps += 1
   }
+  try {
+    return { result: await changing(STEPS, count, work), steps }
+  } catch (error) {
+    if (!(error instanceof Died)) throw error
+    return { result: null, steps }
+  }
+}
+
+/** What needs room on a disk. */
+const TAKING_ROOM = ['writeSync', 'fsyncSync', 'renameSync', 'mkdirSync'] as const
+
+/** Runs `work` on a disk that has no room from the nth change on that takes some (counted from 0). Files can still be deleted. */
+export async function onFullDisk<T>(step: number, work: () => Promise<T>): Promise<T> {
+  let steps = 0
+  const count = (call: string, ...given: readonly unknown[]) => {
+    if (steps++ < step) return
+    const path = typeof given[0] === 'string' ? { path: given[0] } : {}
+    throw Object.assign(new Error(`ENOSPC: no space left on device, ${call.replace('Sync', '')}`), { code: 'ENOSPC', ...path })
+  }
+  return await changing(TAKING_ROOM, count, work)
+}
+
+/** Runs `work` while something is called before each of its calls of `node:fs` that has one of these names, or opens a file to write. */
+async function changing<T>(
+  names: readonly (typeof STEPS)[number][],
+  before: (call: string, ...given: readonly unknown[]) => void,
+  work: () => Promise<T>,
+): Promise<T> {
   const { openSync } = fs
-  const real = { openSync, ...Object.fromEntries(STEPS.map((name) => [name, fs[name]])) }
-  for (const name of STEPS) Object.assign(fs, { [name]: before(count, fs[name]) })
+  const real = { openSync, ...Object.fromEntries(names.map((name) => [name, fs[name]])) }
+  for (const name of names) {
+    const call: (...given: never[]) => unknown = fs[name]
+    Object.assign(fs, {
+      [name]: (...given: never[]) => {
+        before(name, ...given)
+        return call(...given)
+      },
+    })
+  }
   fs.openSync = (path, flags, mode) => {
-    if (typeof flags === 'string' && flags !== 'r') count()
+    if (typeof flags === 'string' && flags !== 'r') before('openSync', path)
     return openSync(path, flags, mode)
   }
   syncBuiltinESMExports()
   try {
-    return { result: await work(), steps }
-  } catch (error) {
-    if (!(error instanceof Died)) throw error
-    return { result: null, steps }
+    return await work()
   } finally {
     Object.assign(fs, real)
     syncBuiltinESMExports()
-  }
-}
-
-function before(count: () => void, call: (...given: never[]) => unknown) {
-  return (...given: never[]) => {
-    count()
-    return call(...given)
   }
 }

@@ -41,7 +41,7 @@ export function writeAll(file: number, content: string | Uint8Array): void {
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   try {
-    fsyncSync(handle)
+    onFile(folder, () => fsyncSync(handle))
   } finally {
     closeSync(handle)
   }
