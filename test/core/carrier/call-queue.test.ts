@@ -45,6 +45,18 @@ describe('the queue for calls', () => {
     expect(order).toEqual(['first', 'a1', 'a2', 's1', 's2'])
   })
 
+  test('9.3: watchdogs go before the schedule, in turn with it, however many of them wait', async () => {
+    const { ask, order, pass } = aQueue({ concurrency: 1, ratePerSecond: 100 })
+    const first = await ask('first', 'app')
+    for (const name of ['s1', 's2', 's3', 'w1', 'w2', 'w3', 'w4', 'a1'] as const) {
+      const priority = name.startsWith('a') ? 'app' : name.startsWith('w') ? 'watchdog' : 'schedule'
+      void ask(name, priority).then(released)
+    }
+    released(first)
+    for (let second = 0; second < 9; second++) await pass(1_000)
+    expect(order).toEqual(['first', 'a1', 'w1', 's1', 'w2', 's2', 'w3', 's3', 'w4'])
+  })
+
   test('keeps to the rate and the concurrency, admits apps first, and forgets no caller', async () => {
     const calls = fc.array(
       fc.record({ app: fc.boolean(), gapMs: fc.integer({ min: 0, max: 300 }), lastsMs: fc.integer({ min: 0, max: 2_000 }) }),

@@ -57,7 +57,10 @@ interface Waiter {
   readonly settle: (outcome: Permit | Refusal) => void
 }
 
-/** Creates the queue. Calls for apps go first, then those for watchdogs, then scheduled polls. Within a priority, calls go in the order of arrival. */
+/**
+ * Creates the queue. Calls for apps go first, then those for watchdogs, then scheduled polls; but of watchdogs and schedule in turn, so that a hundred
+ * thousand silent parcels do not end the schedule for a day. Within a priority, calls go in the order of arrival.
+ */
 export function createCallQueue(options: CallQueueOptions) {
   const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
   /** By priority, the highest first. */
@@ -65,6 +68,7 @@ export function createCallQueue(options: CallQueueOptions) {
   const waitingButApps = (): number => rooms.watchdog.size + rooms.schedule.size
   let cancelTimer: (() => void) | null = null
   let isWriting = false
+  let wasForWatchdog = false
 
   const everybody = (): readonly Waiter[] => [...rooms.app, ...rooms.watchdog, ...rooms.schedule]
   const leave = (waiter: Waiter, outcome: Permit | Refusal): void => {
@@ -98,11 +102,13 @@ export function createCallQueue(options: CallQueueOptions) {
     cancelTimer?.()
     cancelTimer = null
     for (;;) {
-      const next = rooms.app.values().next().value ?? rooms.watchdog.values().next().value ?? rooms.schedule.values().next().value
+      const [[app], [watchdog], [poll]] = [rooms.app, rooms.watchdog, rooms.schedule]
+      const next = app ?? (wasForWatchdog ? (poll ?? watchdog) : (watchdog ?? poll))
       if (next === undefined) return
       const nowMs = clock.monotonic()
       const take = budget.takeSlot(nowMs, clock.now(), rooms.app.size > 0 ? 'app' : 'schedule')
       if (take.kind === 'taken') {
+        if (next !== app) wasForWatchdog = next === watchdog
         leave(next, permitOf(releaseSlot))
         continue
       }
