@@ -21,6 +21,7 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   reads: async () => (await import('./suites/reads.ts')).reads,
   relay: async () => (await import('./suites/relay.ts')).relay,
   replicas: async () => (await import('./suites/replicas.ts')).replicas,
+  report: async () => (await import('./suites/report.ts')).report,
   size: async () => (await import('./suites/size.ts')).size,
   starts: async () => (await import('./suites/starts.ts')).starts,
   stored: async () => (await import('./suites/stored.ts')).stored,

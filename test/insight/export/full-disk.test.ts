@@ -37,9 +37,9 @@ const exportTo = (directory: string, events: readonly FeedEvent[], format: (type
   )
 
 const erase = (directory: string) =>
-  inFolder(directory, async (folder) => {
+  inFolder(directory, (folder) => {
     const manifest = folder.manifest()
-    return manifest === null ? null : await applyErasures(folder, manifest)
+    return manifest === null ? null : applyErasures(folder, manifest)
   })
 
 /** Returns what a person is told; null: the disk had room for all. */
