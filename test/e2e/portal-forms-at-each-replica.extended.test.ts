@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 afterAll(closeOpened)
 
 /** The addresses of all forms, as the sources of the portal declare them. */
-const FORMS = globSync(['src/console/portal/**/*.ts', 'src/upkeep/**/*.page.ts'])
+const FORMS = globSync(['src/console/portal/**/*.ts', 'src/upkeep/**/*.page.ts', 'src/insight/**/*.page.ts'])
   .flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/(?:method: 'post',\s+path: |router\.post\()'([^']+)'/g)])
   .map(([, path = '']) => path)
 
@@ -87,11 +87,16 @@ type Person = Awaited<ReturnType<typeof person>>
 /** Uses the forms of webhooks and of their deliveries. `shop` answers each push with 503. */
 async function useWebhooks({ visitor, press }: Person, name: string, shop: Receiver, publicUrl: string) {
   const { url } = shop
-  const added = await press('/webhooks/new', { on: '/webhooks/new', fields: { url, name }, says: / is added/, order: 'endpoint.added' })
+  const added = await press('/webhooks/new', {
+    on: '/webhooks/new',
+    fields: { url, name, events: 'entry' },
+    says: / is added/,
+    order: 'endpoint.added',
+  })
   const on = /\/webhooks\/\d+(?=\/test")/.exec(added)?.[0] ?? ''
   const id = on.replace('/webhooks/', '')
   await press(`${on}/test`, { on, says: /The test was refused: 503/, order: 'endpoint.tested' })
-  const fields = { url, name, rate: '5' }
+  const fields = { url, name, events: 'entry', rate: '5' }
   await press(`${on}/edit`, { on: `${on}/edit`, fields, says: /Rate 5 a second/, order: 'endpoint.changed' })
   const rotated = await press(`${on}/key`, { on, says: /has a new key/, order: 'endpoint.key_replaced' })
   expect(keyIn(rotated)).not.toBe(null)
@@ -138,6 +143,10 @@ async function useParcels({ press }: Person, nth: number) {
   })
   await press(`${on}/unwatch`, { on, says: /Next check ended/, order: 'parcel.unwatched' })
   await press(`${on}/watch`, { on, says: /Watched by admin/, order: 'parcel.watched' })
+  const fields = { reference: `ORDER-${nth}` }
+  await press(`${on}/order`, { on, fields, says: /all its parcels/, order: 'parcel.order_changed' })
+  const rules = { rules: '- { name: slow, when: { status: [Ingested] } }', since: '30d' }
+  await press('/watchdogs/try', { on: '/watchdogs', fields: rules, says: /No parcel would have been found stalled/ })
   await press(`${on}/refresh`, { on, says: /Last check (?:just now|\d+ s ago)/, order: 'parcel.refreshed' })
   await press(`/parcels/${asked}/ask`, { on: `/parcels?query=${asked}`, says: /Watched by admin/, order: 'parcel.refreshed' })
   await press(`${on}/erase`, { on, fields: { confirm: watched }, says: /The parcel is erased/, order: 'parcels.erased' })
