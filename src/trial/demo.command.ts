@@ -86,7 +86,8 @@ async function run(flags: Flags): Promise<void> {
 async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal): Promise<void> {
   const { carrier, replicas, subscriber, troubledApps } = stage
   const shop = await openShop(replicas)
-  for (const [nth, { trackingNumber }] of carrier.world.parcels().entries()) await shop.order(trackingNumber, orderOf(nth))
+  for (const [nth, { trackingNumber }] of carrier.world.parcels().entries())
+    await shop.order(trackingNumber, orderOf(nth), nth === 0 ? IN_A_HURRY : {})
   // Events name a parcel by its tracking id, but the demo shows tracking numbers.
   const byTrackingNumber = (news: Happening): Happening => ({
     ...news,
@@ -115,7 +116,8 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
       before = now
     }
     const entries = carrier.world.parcels().reduce((sum, parcel) => sum + parcel.entries, 0)
-    const complete = carrier.finished() && now.parcels.every((parcel) => parcel.complete) && now.subscriber.events >= entries
+    const { events, stalled, recovered } = now.subscriber
+    const complete = carrier.finished() && now.parcels.every((parcel) => parcel.complete) && events >= entries && recovered >= stalled
     if (complete && !completed) view.note(presentCompletion(now))
     if (complete && flags.untilComplete) return
     if (complete && !completed) {
@@ -259,6 +261,9 @@ export function pinsOfGuide({ replicas }: Stage): readonly string[] {
   ]
 }
 
+/** The watchdog of config/demo.yaml watches over the parcel with this label. */
+const IN_A_HURRY = { priority: 'high' }
+
 /** The number of the order that the shop has given a parcel. */
 function orderOf(nth: number): string {
   return `ORDER-${1001 + nth}`
@@ -278,6 +283,9 @@ function presentCompletion({ parcels, replicas, subscriber }: Picture): string {
     `The parcels have the order numbers ${orderOf(0)} to ${orderOf(parcels.length - 1)}, which each`,
     'event carries as the header relay-reference. The field "Find a parcel" of the',
     'portal finds them too.',
+    `Watchdogs: ${subscriber.stalled} stalled, ${subscriber.recovered} recovered. The order ${orderOf(0)} is in a hurry, so a`,
+    'rule of config/demo.yaml watches over its parcel. The subscriber was sent what',
+    'it told; the page /watchdogs of the portal shows it.',
     'The report of the carrier, with what it lost and how late it was, is the page',
     '/report of the portal; `parcel-relay report` writes it as a file to print.',
     '',

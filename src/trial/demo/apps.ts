@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Sandbox } from '../sandbox/control-api.ts'
-import type { Happening, PushCounts, ReplicaNews } from './picture.ts'
+import type { Happening, Picture, PushCounts, ReplicaNews } from './picture.ts'
 import type { DemoReplica } from './replicas.ts'
 
 /** An app to which the relay pushes events. It relies only on its shared key and the documented headers. */
@@ -14,6 +14,7 @@ const REMEMBERED_MAX = 100_000
 
 export async function startSubscriber(host: string, port: number, sharedKey: string) {
   const seen = new Set<string>()
+  const watchdogs = { stalled: 0, recovered: 0 }
   let news: Happening[] = []
   let wrong = 0
 
@@ -28,7 +29,12 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
     const id = String(headers['webhook-id'])
     if (seen.has(id)) return 200
     if (seen.size < REMEMBERED_MAX) seen.add(id)
-    news.push({ kind: 'relayed', ...presentEvent(body.toString()) })
+    const told = watchdogNews(body.toString())
+    if (told === null) news.push({ kind: 'relayed', ...presentEvent(body.toString()) })
+    else {
+      watchdogs[told.kind] += 1
+      news.push(told)
+    }
     return 200
   }
 
@@ -52,8 +58,8 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
       news = []
       return taken
     },
-    /** Returns the number of distinct events with a valid signature, and the number of pushes with a wrong one. */
-    counts: (): { readonly events: number; readonly wrong: number } => ({ events: seen.size, wrong }),
+    /** Returns the number of distinct events with a valid signature, without those of watchdogs, and the number of pushes with a wrong one. */
+    counts: (): Picture['subscriber'] => ({ events: seen.size - watchdogs.stalled - watchdogs.recovered, wrong, ...watchdogs }),
     async stop() {
       const closed = once(server, 'close')
       server.close()
@@ -61,6 +67,17 @@ export async function startSubscriber(host: string, port: number, sharedKey: str
       await closed
     },
   }
+}
+
+/** Null: the event is an entry. */
+function watchdogNews(body: string): (Happening & { readonly kind: 'stalled' | 'recovered' }) | null {
+  const event: unknown = JSON.parse(body)
+  const say = (of: unknown, name: string): unknown => (typeof of === 'object' && of !== null ? Reflect.get(of, name) : undefined)
+  const name = say(event, 'event')
+  if (name !== 'parcel.stalled' && name !== 'parcel.recovered') return null
+  const ids = say(say(event, 'parcel'), 'identifiers')
+  const kind = name === 'parcel.stalled' ? 'stalled' : 'recovered'
+  return { kind, trackingNumber: Array.isArray(ids) ? String(ids[0]) : '', about: `rule ${String(say(event, 'rule'))}, signature valid` }
 }
 
 function presentEvent(body: string): Pick<Happening, 'trackingNumber' | 'about'> {
@@ -209,8 +226,8 @@ export async function openShop(replicas: readonly Asked[]) {
       await next()?.watch(trackingNumber)
     },
     /** Says to which order a parcel belongs. The relay watches it from then on. */
-    async order(trackingNumber: string, reference: string) {
-      await next()?.order(trackingNumber, reference)
+    async order(trackingNumber: string, reference: string, labels: Readonly<Record<string, string>>) {
+      await next()?.order(trackingNumber, reference, labels)
     },
     addWebhook: async (name: string, url: string) => await running()[0]?.addWebhook(name, url),
     /** Returns each running relay's history of the parcel (the body of `/all`, in English); null: the relay has none, or failed to answer. */
@@ -256,8 +273,8 @@ async function openClient({ internalUrl, pid }: Asked) {
       if (!response.ok) throw new Error(`the relay did not watch ${trackingNumber}: status ${response.status}`)
       await response.arrayBuffer()
     },
-    async order(trackingNumber: string, reference: string): Promise<void> {
-      const response = await send('PUT', `/relay/parcels/${trackingNumber}`, { reference })
+    async order(trackingNumber: string, reference: string, labels: Readonly<Record<string, string>>): Promise<void> {
+      const response = await send('PUT', `/relay/parcels/${trackingNumber}`, { reference, labels })
       if (!response.ok) throw new Error(`the relay did not take the order of ${trackingNumber}: status ${response.status}`)
       await response.arrayBuffer()
     },

@@ -205,6 +205,8 @@ const WORDS: Readonly<Record<HappeningKind, string>> = {
   filled: 'filled by a poll ',
   complete: 'history complete ',
   relayed: 'subscriber got   ',
+  stalled: 'parcel stalled   ',
+  recovered: 'parcel goes on   ',
 }
 
 function presentHappening({ kind, trackingNumber, about }: Happening): string {

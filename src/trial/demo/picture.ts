@@ -38,8 +38,8 @@ export interface ParcelPicture {
 export interface Picture {
   readonly parcels: readonly ParcelPicture[]
   readonly replicas: readonly ReplicaNews[]
-  /** `events`: the distinct events that the subscriber received. `wrong`: how many pushes to it had a wrong signature. */
-  readonly subscriber: { readonly events: number; readonly wrong: number }
+  /** `events`: the distinct events that the subscriber received. `wrong`: how many pushes to it had a wrong signature. The others: what watchdogs told it. */
+  readonly subscriber: { readonly events: number; readonly wrong: number; readonly stalled: number; readonly recovered: number }
 }
 
 export interface Totals {
@@ -127,7 +127,7 @@ function countBy<T>(items: readonly T[], keyFor: (item: T) => string): ReadonlyM
   return new Map([...Map.groupBy(items, keyFor)].map(([key, group]) => [key, group.length]))
 }
 
-export type HappeningKind = 'pushed' | 'lost' | 'filled' | 'complete' | 'relayed'
+export type HappeningKind = 'pushed' | 'lost' | 'filled' | 'complete' | 'relayed' | 'stalled' | 'recovered'
 
 export interface Happening {
   readonly kind: HappeningKind

@@ -45,6 +45,7 @@ testWith(
 
   await demo.said('All 6 histories are complete')
   await demo.said('The parcels have the order numbers ORDER-1001 to ORDER-1006')
+  await demo.said('Watchdogs: ')
   const counts = () =>
     /lost by the carrier (\d+) · gaps filled by polls (\d+)/.exec(demo.lines.findLast((line) => line.includes('6/6')) ?? '') ?? []
   expect(Number(counts()[1])).toBeGreaterThan(0)

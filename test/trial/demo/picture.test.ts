@@ -17,7 +17,7 @@ async function finishedPicture(loss: number, historyOf: (answer: string) => stri
   return {
     parcels,
     replicas: [{ name: 'relay', isRunning: true, roles: [], pushes: { received: receiver.pushes.length, duplicates: 0 } }],
-    subscriber: { events: 0, wrong: 0 },
+    subscriber: { events: 0, wrong: 0, stalled: 0, recovered: 0 },
   }
 }
 
