@@ -31,6 +31,7 @@ test('W4: a webhook that is added by two presses shows its key in both answers',
     ...formIn((await visitor.get('/webhooks/new')).text, '/webhooks/new'),
     url: 'http://127.0.0.1:9/hook',
     name: own('till'),
+    events: 'entry',
   }
   const presses = await Promise.all([visitor.post('/webhooks/new', fields), visitor.post('/webhooks/new', fields)])
   const later = await visitor.post('/webhooks/new', fields)
