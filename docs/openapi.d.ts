@@ -3740,6 +3740,8 @@ export interface components {
             closesOn: string;
             /** @description The first day that the relay has counted. */
             countedFrom: string;
+            /** @description How late a push may be, `poll.missedPushGrace`, as it is set now. */
+            graceMs: number;
             /** @description Counts by name. */
             counts: {
                 /** @description Entries that a push brought. */
@@ -7367,4 +7369,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 fdf328e59b0d8d699ef183148a2f997c49ec63e37e8e67ebbad8404bea6649ad
+// Made of docs/openapi.json with the SHA-256 7ccf33214e545e69449bbfb868fdb3438d5b8d9bd70747cb8748d76a59dbae3e

@@ -4,8 +4,9 @@ import type { ReportAnswer } from './report.routes.ts'
 import type { CountName } from './report.rules.ts'
 import { legend, stackedColumns } from './report-charts.ts'
 import {
-  COUNT_WORDS,
   changesText,
+  countMeaning,
+  countName,
   dayNames,
   entriesOf,
   evidenceNote,
@@ -137,17 +138,16 @@ ${rowsOf(
   proofs.map(({ name, of, ids, more, removed, unkept }) => {
     const shown = ids.filter((_, at) => ids.slice(0, at).join('  ').length < ID_CHARS)
     const left = { more: more + ids.length - shown.length, removed, unkept }
-    return [COUNT_WORDS[name][0], html`${shown.map((id) => linked(of, id))}<small>${evidenceNote(left)}</small>`]
+    return [countName(name), html`${shown.map((id) => linked(of, id))}<small>${evidenceNote(left)}</small>`]
   }),
   0,
 )}`
 }
 
-function countTable({ counts }: ReportAnswer, names: readonly CountName[], of: Partial<Readonly<Record<CountName, number>>>): Markup {
+function countTable(report: ReportAnswer, names: readonly CountName[], of: Partial<Readonly<Record<CountName, number>>>): Markup {
   return html`<table><tbody>${names.map((name) => {
-    const [title, meaning] = COUNT_WORDS[name]
-    const all = of[name]
-    return html`<tr><th scope="row">${title}</th><td class="n">${countText(counts[name])}</td><td class="n">${all === undefined ? null : shareText(counts[name], all)}</td><td class="dim">${meaning}</td></tr>`
+    const [count, all] = [report.counts[name], of[name]]
+    return html`<tr><th scope="row">${countName(name)}</th><td class="n">${countText(count)}</td><td class="n">${all === undefined ? null : shareText(count, all)}</td><td class="dim">${countMeaning(name, report)}</td></tr>`
   })}</tbody></table>`
 }
 

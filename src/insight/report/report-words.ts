@@ -1,3 +1,4 @@
+import { settingText } from '../../console/portal/times.ts'
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { ReportAnswer } from './report.routes.ts'
 import { COUNTS, type CountName, LATENESS_BOUNDS } from './report.rules.ts'
@@ -11,10 +12,10 @@ export function monthTitle(month: string): string {
   return `${MONTHS[Number(at) - 1] ?? month} ${year}`
 }
 
-/** What each count is called, and what it says. */
-export const COUNT_WORDS: Readonly<Record<CountName, readonly [name: string, meaning: string]>> = {
+/** What each count is called, and what it says; `GRACE` stands for how late a push may be. */
+const COUNT_WORDS: Readonly<Record<CountName, readonly [name: string, meaning: string]>> = {
   pushed: ['Pushed', 'entries that a push brought'],
-  late: ['Late', 'of these: after poll.missedPushGrace, or after they had counted as lost'],
+  late: ['Late', 'of these: more than GRACE after the event, or after they had counted as lost'],
   lost: ['Lost', 'entries of known parcels that only polls found'],
   repeated: ['Repeated', 'pushes that said again what a push had said'],
   reworded: ['Reworded', 'pushes that said something else of an entry that a push had brought'],
@@ -27,6 +28,15 @@ export const COUNT_WORDS: Readonly<Record<CountName, readonly [name: string, mea
   limited: ['Refused with 429', 'questions that the carrier put off'],
   badSignature: ['Bad signatures', 'requests with a bad signature; anybody can send these'],
   notTaken: ['Not taken', 'pushes that this relay answered with 503'],
+}
+
+export function countName(name: CountName): string {
+  return COUNT_WORDS[name][0]
+}
+
+/** Says what a count means in this report. */
+export function countMeaning(name: CountName, { graceMs }: Pick<ReportAnswer, 'graceMs'>): string {
+  return COUNT_WORDS[name][1].replace('GRACE', settingText(graceMs))
 }
 
 /** Says in a sentence how final the figures are. */
@@ -102,16 +112,29 @@ export function evidenceNote({ more, removed, unkept }: Pick<ReportAnswer['evide
 export function changesText(changes: ReportAnswer['corrections'][number]['changes']): string {
   return COUNTS.flatMap((name) => {
     const by = changes[name] ?? 0
-    return by === 0 ? [] : [`${COUNT_WORDS[name][0].toLowerCase()} ${by > 0 ? '+' : '−'}${countText(Math.abs(by))}`]
+    return by === 0 ? [] : [`${countName(name).toLowerCase()} ${by > 0 ? '+' : '−'}${countText(Math.abs(by))}`]
   }).join(', ')
 }
 
-/** Writes a report as CSV: for each count a line of the month, with what proves it, and a line of each day on which there was something. */
+/** Names what proves a count so that it is clear of what: `inbox:8`, `parcel:AB123456789SE`. */
+function evidenceText({ of, ids }: ReportAnswer['evidence'][number]): string {
+  return ids.map((id) => `${of === 'inbox' ? 'inbox' : 'parcel'}:${id}`).join(' ')
+}
+
+/** Writes a report as CSV: what it is of; for each count a line of the month, with what proves it, and a line of each day on which there was something. */
 export function reportCsv(report: ReportAnswer): string {
   const lines = [['count', 'day', 'value', 'evidence', 'note']]
+  for (const name of ['month', 'zone', 'state', 'closesOn', 'countedFrom', 'graceMs'] as const)
+    lines.push([name, '', String(report[name]), '', ''])
   for (const name of COUNTS) {
     const proof = report.evidence.find((one) => one.name === name)
-    lines.push([name, '', String(report.counts[name]), proof?.ids.join(' ') ?? '', proof === undefined ? '' : evidenceNote(proof)])
+    lines.push([
+      name,
+      '',
+      String(report.counts[name]),
+      proof === undefined ? '' : evidenceText(proof),
+      proof === undefined ? '' : evidenceNote(proof),
+    ])
     for (const { day, counts } of report.days) if (counts[name] !== 0) lines.push([name, day, String(counts[name]), '', ''])
   }
   for (const [name, value] of Object.entries(report.lateness ?? {})) lines.push([name, '', String(value), '', ''])

@@ -9,8 +9,9 @@ import { COUNTS } from './report.rules.ts'
 import { legend, stackedColumns } from './report-charts.ts'
 import { renderSheet } from './report-sheet.ts'
 import {
-  COUNT_WORDS,
   changesText,
+  countMeaning,
+  countName,
   dayNames,
   entriesOf,
   evidenceNote,
@@ -108,7 +109,7 @@ ${
   return renderPage(visit, { title: `Report, ${monthTitle(month)}`, section: 'carrier', person, main })
 }
 
-function countTable({ to }: Visit, { counts, evidence }: ReportAnswer): Markup {
+function countTable({ to }: Visit, report: ReportAnswer): Markup {
   const linked = (of: 'inbox' | 'parcels', id: string): Part =>
     html`${of === 'inbox' ? link(to`/inbox/${id}`, id) : link(to`/parcels/${id}`, id)} `
   return table({
@@ -116,11 +117,10 @@ function countTable({ to }: Visit, { counts, evidence }: ReportAnswer): Markup {
     kind: 'cards tight',
     columns: [{ title: 'What' }, { title: 'Count', isNumber: true }, { title: 'Meaning' }, { title: 'Evidence' }],
     rows: COUNTS.map((name) => {
-      const [title, meaning] = COUNT_WORDS[name]
-      const proof = evidence.find((one) => one.name === name)
+      const proof = report.evidence.find((one) => one.name === name)
       const shown =
         proof === undefined ? null : html`${proof.ids.map((id) => linked(proof.of, id))}<span class="dim">${evidenceNote(proof)}</span>`
-      return [title, countText(counts[name]), meaning, shown]
+      return [countName(name), countText(report.counts[name]), countMeaning(name, report), shown]
     }),
   })
 }

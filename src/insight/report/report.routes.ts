@@ -36,6 +36,7 @@ const reportSchema = named('Report', () =>
       .describe('`open`: the month is over, and its counts still change. `closed`: what changes is listed as a correction.'),
     closesOn: day(),
     countedFrom: day().describe('The first day that the relay has counted.'),
+    graceMs: wholeNumber().describe('How late a push may be, `poll.missedPushGrace`, as it is set now.'),
     counts: counts(),
     lateness: z
       .strictObject({ p50Ms: wholeNumber(), p95Ms: wholeNumber(), p99Ms: wholeNumber() })

@@ -50,6 +50,8 @@ export interface Report {
   readonly closesOn: string
   /** The first day that was counted. */
   readonly countedFrom: string
+  /** How late a push may be, as it is set now. */
+  readonly graceMs: number
   readonly counts: CountsByName
   readonly lateness: { readonly p50Ms: number; readonly p95Ms: number; readonly p99Ms: number } | null
   /** Pushes by `LATENESS_BOUNDS`. */
@@ -69,7 +71,13 @@ const FOLD_MS = 10_000
 
 type Ports = Pick<Relay, 'clock' | 'log'> &
   Reads<'session' | 'troubleSinceMs'> &
-  Writes<'foldReport'> & { readonly settings: () => { readonly zone: string; readonly retention: { readonly reportsMs: number } } }
+  Writes<'foldReport'> & { readonly settings: () => ReportSettings }
+
+interface ReportSettings {
+  readonly zone: string
+  readonly retention: { readonly reportsMs: number }
+  readonly poll: { readonly missedPushGraceMs: number }
+}
 
 export type Reports = ReturnType<typeof createReports>
 
@@ -90,14 +98,14 @@ export function createReports(ports: Ports) {
      */
     async read(asked: string | null): Promise<Report> {
       await fold().catch((err: unknown) => log.debug({ err }, 'cannot add the newest counts to the report'))
-      const { zone, retention } = settings()
+      const { zone, retention, poll } = settings()
       const nowMs = clock.now()
       const today = dayIn(zone, nowMs)
       const month = asked === null ? monthOf(today) : readMonth(asked)
       if (month === null) throw wrongInput('query', 'month', `month must be a month such as ${monthOf(today).name}.`)
       const countedFrom = Number(Buffer.from((await loadSetting(reads.session, COUNTED_FROM)) ?? String(today)).toString())
       refuseMonth(month, { today, zone, countedFrom, keptFrom: dayIn(zone, nowMs - retention.reportsMs) })
-      return await reportOf(ports, { month, today, zone, countedFrom, nowMs })
+      return await reportOf(ports, { month, today, zone, countedFrom, nowMs, graceMs: poll.missedPushGraceMs })
     },
   }
 }
@@ -119,7 +127,14 @@ function refuseMonth({ name, from, to }: Month, { today, zone, countedFrom, kept
 
 async function reportOf(
   { reads }: Ports,
-  { month, today, zone, countedFrom, nowMs }: Omit<Bounds, 'keptFrom'> & { readonly month: Month; readonly nowMs: number },
+  {
+    month,
+    today,
+    zone,
+    countedFrom,
+    nowMs,
+    graceMs,
+  }: Omit<Bounds, 'keptFrom'> & Pick<Report, 'graceMs'> & { readonly month: Month; readonly nowMs: number },
 ): Promise<Report> {
   const { session } = reads
   const days = await listTallies(session, { span: REPORT_SPAN, kind: DAYS, fromMs: month.from, toMs: month.to })
@@ -142,6 +157,7 @@ async function reportOf(
     state: today < month.to ? 'running' : today < month.closes ? 'open' : 'closed',
     closesOn: dayName(month.closes),
     countedFrom: dayName(countedFrom),
+    graceMs,
     counts,
     lateness: latenessOf(sum),
     latenessBars: latenessBars(sum),

@@ -80,7 +80,7 @@ describe.each(engines)('the questions of a month on $name', (engine) => {
       await tallies.flush()
     }
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const settings = () => ({ zone: ZONE, retention: { reportsMs: 1830 * DAY_MS } })
+    const settings = () => ({ zone: ZONE, retention: { reportsMs: 1830 * DAY_MS }, poll: { missedPushGraceMs: 0 } })
     const report = await createReports({ ...store, write: store.writes, clock, log, settings }).read('2026-10')
     expect(report.days).toHaveLength(DAYS)
     for (const { day, counts } of report.days) {

@@ -103,7 +103,7 @@ describe.each(engines)('a month of the sandbox on $name', (engine) => {
   test('10.2: the report of each day equals a recount from the sandbox’s own record', async () => {
     const month = await simulateMonth(engine)
     const { store } = month
-    const settings = () => ({ zone: ZONE, retention: { reportsMs: 1830 * DAY_MS } })
+    const settings = () => ({ zone: ZONE, retention: { reportsMs: 1830 * DAY_MS }, poll: { missedPushGraceMs: 0 } })
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const report = await createReports({
       ...store,

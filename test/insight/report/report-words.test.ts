@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest'
-import { changesText, evidenceNote, latenessText, monthTitle, reportCsv, shareText } from '../../../src/insight/report/report-words.ts'
+import {
+  changesText,
+  countMeaning,
+  evidenceNote,
+  latenessText,
+  monthTitle,
+  reportCsv,
+  shareText,
+} from '../../../src/insight/report/report-words.ts'
 import { someReport } from '../../support/insight/some-report.ts'
 
 test('the CSV has a line of the month and of each day for a count, with what proves it', () => {
@@ -7,8 +15,17 @@ test('the CSV has a line of the month and of each day for a count, with what pro
   expect(lines[0]).toBe('count,day,value,evidence,note')
   const { counts } = someReport(1)
   expect(lines).toContain(
-    `lost,,${counts.lost},4000 4001,3 more; 2 removed by retention or an erasure; 1 not kept (the first 20 of a day are)`,
+    `lost,,${counts.lost},parcel:4000 parcel:4001,3 more; 2 removed by retention or an erasure; 1 not kept (the first 20 of a day are)`,
   )
+  expect(lines.find((line) => line.startsWith('late,,'))).toContain(',inbox:4000 inbox:4001,')
+  expect(lines.slice(1, 7)).toEqual([
+    'month,,2026-10,,',
+    'zone,,America/Argentina/ComodRivadavia,,',
+    'state,,closed,,',
+    'closesOn,,2026-11-15,,',
+    'countedFrom,,2026-01-01,,',
+    'graceMs,,3000,,',
+  ])
   expect(lines).toContain('pushed,2026-10-31,1110,,')
   expect(lines).toContain('p95Ms,,94000,,')
   expect(lines).toContain('outage,2026-10-02T00:00:00.000Z,2026-10-02T00:40:00.000Z,,')
@@ -26,5 +43,6 @@ test('the words of a report say what they count', () => {
   ])
   expect([latenessText(850.4), latenessText(9400), latenessText(3_600_000)]).toEqual(['850 ms', '9.4 s', '1 h'])
   expect(changesText({ lost: -2, late: 2, pushed: 0 })).toBe('late +2, lost −2')
+  expect(countMeaning('late', { graceMs: 3000 })).toBe('of these: more than 3 s after the event, or after they had counted as lost')
   expect(evidenceNote({ more: 0, removed: 0, unkept: 0 })).toBe('')
 })

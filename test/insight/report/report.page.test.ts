@@ -22,10 +22,11 @@ test('the portal shows the report with its evidence, and gives it as files', asy
   const page = (await visitor.get(`/report?month=${month}`)).text
   expect(page).toContain('0 of 1 entries lost (0.0 %), 0 late.')
   expect(page).toMatch(/Repeated<\/th><td[^>]*>1<\/td>.*?<a href="\/inbox\/1">1<\/a>/s)
+  expect(page).toContain('of these: more than 10 min after the event, or')
   expect((await visitor.get('/carrier')).text).toContain('href="/report"')
   const [html, csv] = [await visitor.get(`/report/${month}/html`), await visitor.get(`/report/${month}/csv`)]
   expect(html.text).toContain('<h1>Carrier report')
-  expect(csv.text).toContain('\nrepeated,,1,1,\n')
+  expect(csv.text).toContain('\nrepeated,,1,inbox:1,\n')
   for (const [bad, words] of [
     ['2026-1', 'month must be a month such as'],
     ['2999-01', 'month 2999-01 has not begun'],

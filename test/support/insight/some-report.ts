@@ -17,6 +17,7 @@ export function someReport(size: number): ReportAnswer {
     state: 'closed',
     closesOn: '2026-11-15',
     countedFrom: '2026-01-01',
+    graceMs: 3000,
     counts: counts(31),
     lateness: size === 0 ? null : { p50Ms: 850, p95Ms: 94_000 * size, p99Ms: 4_000_000 * size },
     latenessBars: [...LATENESS_BOUNDS, null].map((bound, at) => ({ upToMs: bound?.[0] ?? null, count: size * (900 - at * 100) })),

@@ -12,7 +12,7 @@ const START = Date.UTC(2026, 9, 10, 12)
 
 async function openReport(engine: Engine, place: string | null = null, reportsMs = 1830 * DAY_MS) {
   const store = await openStore(START, engine, place)
-  const settings = () => ({ zone: 'UTC', retention: { reportsMs } })
+  const settings = () => ({ zone: 'UTC', retention: { reportsMs }, poll: { missedPushGraceMs: 0 } })
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const reports = createReports({ ...store, write: store.writes, clock: { now: store.now, monotonic: () => 0 }, log, settings })
   const late = (id: string) =>

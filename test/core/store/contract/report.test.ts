@@ -20,7 +20,7 @@ async function openReport(
   const store = await openErasures(engine, place)
   store.setClock(startMs)
   const log = { debug() {}, info() {}, warn() {}, error() {} }
-  const settings = () => ({ zone, retention: { reportsMs } })
+  const settings = () => ({ zone, retention: { reportsMs }, poll: { missedPushGraceMs: 0 } })
   const reports = createReports({ ...store, write: store.writes, clock: { now: store.now, monotonic: () => 0 }, log, settings })
   /** Records a push of an event that happened so long ago. */
   const event = (agoMs: number, status: string, fields = {}) =>
