@@ -27,7 +27,7 @@ test('one error names all faults of a body in plain words, with the nearest name
     'rate must be at least 0.01.',
     'schedule.1 must be a duration such as 30s, at most 365d.',
     'There is no member "nam" here; did you mean "name"?',
-    'There is no member "__proto__x" here; there are name, url, enabled, signature, filters, backfill, rate, concurrency, schedule, refusals, headers, sharedKey, from.',
+    'There is no member "__proto__x" here; there are name, url, enabled, signature, filters, events, backfill, rate, concurrency, schedule, refusals, headers, sharedKey, from.',
   ]
   expect(message).toBe(sentences.join(' '))
   expect(facts).toEqual({
