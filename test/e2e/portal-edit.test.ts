@@ -18,7 +18,10 @@ async function openStale(filters: object = {}) {
   const { name } = JSON.parse(hidden.shown ?? '{}')
   await operator('PATCH', `/relay/endpoints/${id}`, { url: 'http://127.0.0.1:9/new' })
   const endpoint = async () => (await operator('GET', `/relay/endpoints/${id}`)).body
-  return { send: (fields: Readonly<Record<string, string>>) => visitor.post(path, { ...hidden, url: OLD, name, events: 'entry', ...fields }), endpoint }
+  return {
+    send: (fields: Readonly<Record<string, string>>) => visitor.post(path, { ...hidden, url: OLD, name, events: 'entry', ...fields }),
+    endpoint,
+  }
 }
 
 function unescaped(fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
