@@ -1,16 +1,20 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { COLUMNS } from '../../src/insight/export/flat-rows.rules.ts'
+import { closeOpened, openCarrier } from '../core/carrier/carrier-double.ts'
 import { documentedCommands, failedOf, typeInShell } from '../support/docs/shell-session.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { queryDuckDb } from '../support/insight/duckdb.ts'
-import { faultsIn, rowsIn } from '../support/insight/exported.ts'
+import { CSV_OPTIONS, faultsIn, rowsIn } from '../support/insight/exported.ts'
+import { operatorOf } from '../support/relay/manage.ts'
 import { ADMIN, ask, logIn, push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
+
+afterAll(closeOpened)
 
 const PAGE = 'docs/insight.md'
 
@@ -19,8 +23,15 @@ test('docs/insight.md describes every column of an export, in order, with its ty
   expect(rows.map(([, name, type]) => ({ name, type }))).toEqual(COLUMNS)
 })
 
+test('docs/insight.md reads CSV as the tests do', () => {
+  const [, options = ''] = /^`read_csv\(getvariable\('files'\), (.*), columns = \{\.\.\.\}\)`/m.exec(readFileSync(PAGE, 'utf8')) ?? []
+  expect(options).toBe(CSV_OPTIONS)
+})
+
 testWith('bash')('the lines of docs/insight.md export a feed, and its query reads the latest statuses', async () => {
-  const relay = await relayOfTest()
+  const carrier = await openCarrier()
+  const watchdogs = [{ name: 'on-its-way', when: { status: ['DeliveryStarted'] }, until: [], past: true }]
+  const relay = await relayOfTest({ watchdogs }, { carrierUrl: carrier.url })
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'bin'))
   const { args, env } = shipped()
@@ -32,6 +43,8 @@ testWith('bash')('the lines of docs/insight.md export a feed, and its query read
   await push(relay.publicUrl, pushBody({ trackingIds: ['95000001'], status: 'Ingested', eventTime: at(1) }))
   await push(relay.publicUrl, pushBody({ trackingIds: ['95000002'], status: 'Ingested', eventTime: at(3) }))
   await push(relay.publicUrl, pushBody({ trackingIds: ['95000002', '95000003'], status: 'Delivered', eventTime: at(4) }))
+  const operate = await operatorOf(relay)
+  await vi.waitFor(async () => expect((await operate('GET', '/relay/watchdogs')).body).toMatchObject({ watchdogs: [{ open: 1 }] }), 30_000)
   const commands = documentedCommands(PAGE, 'export').map((command) => command.replace('http://127.0.0.1:8081', relay.internalUrl))
   const path = `${join(folder, 'bin')}:${dirname(process.execPath)}:${process.env.PATH ?? ''}`
   const typed = await typeInShell(commands, { cwd: folder, env: { ...env, PATH: path, HOME: folder }, answers: [ADMIN.password] })
@@ -47,6 +60,8 @@ testWith('bash')('the lines of docs/insight.md export a feed, and its query read
   const found = await queryDuckDb(query, "set timezone = 'UTC'", files, view)
   expect(found.map(({ status }) => status)).toEqual(expected.map(({ status: entry }) => entry.status))
   expect(found.map(({ event_timestamp: time }) => Date.parse(`${String(time)}:00`))).toEqual([at(2), at(4)].map((time) => Date.parse(time)))
+  const stalled = "select watchdog_rule, watchdog_since is not null as is_dated, watchdog_checked from events where kind = 'stalled'"
+  expect(await queryDuckDb(stalled)).toEqual([{ watchdog_rule: 'on-its-way', is_dated: true, watchdog_checked: true }])
   const [rows, rowsOfCsv] = await Promise.all(['warehouse', 'warehouse-csv'].map((name) => rowsIn(join(folder, name))))
   expect(rowsOfCsv).toEqual(rows)
   expect(rows?.length).toBeGreaterThan(4)

@@ -227,7 +227,11 @@ interface SettingOptions {
   readonly header?: readonly string[]
 }
 
-const each = (value: string, before: unknown = []) => [...[before].flat(), value]
+const each = (value: string, before: unknown) => [...collected(before), value]
+const eachIn = (values: string, before: unknown) => [...collected(before), ...values.split(',').map((value) => value.trim())]
+
+/** What the same option gave before; nothing after `--no-...`. */
+const collected = (before: unknown): readonly unknown[] => (Array.isArray(before) ? before : [])
 
 function addSettingOptions(command: Command): Command {
   for (const row of Object.values(EVERY_SETTING)) command.addOption(optionOf(row))
@@ -245,8 +249,8 @@ const PARSERS: Readonly<Record<string, (text: string, before: unknown) => unknow
   values: each,
   amount: positiveNumber,
   count: wholeNumber,
-  waits: (text) => text.split(','),
-  several: (text) => text.split(',').map((name) => name.trim()),
+  waits: eachIn,
+  several: eachIn,
 }
 
 function optionOf(row: Setting): Option {

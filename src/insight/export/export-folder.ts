@@ -16,8 +16,8 @@ const CHUNK_BYTES = 1024 * 1024
 export interface ExportFolder {
   /** Null: nothing was exported to this folder yet. */
   readonly manifest: () => Manifest | null
-  /** Begins a file. Only one can be written at a time. It counts once a saved manifest names it. */
-  begin(format: Format): ExportWriter
+  /** Begins a file, with the columns of `like` if it takes rows from there. Only one can be written at a time. It counts once a saved manifest names it. */
+  begin(format: Format, like?: ExportedFile): ExportWriter
   /** Replaces the manifest, then deletes the files that it no longer names. */
   save(manifest: Manifest): void
   /** Reads the records of a file with their heads. Throws if the file is not the one that the manifest describes. */
@@ -49,7 +49,8 @@ export function openExportFolder(directory: string, isMade: boolean): ExportFold
     removeLeftovers(directory, manifest)
     return {
       manifest: () => manifest,
-      begin: (format) => beginFile(directory, format),
+      begin: (format, like) =>
+        beginFile(directory, format, like === undefined ? ENCODINGS[format].header : headerOf(path(like.name), format)),
       save(next) {
         writeWhole(path(MANIFEST), `${JSON.stringify(next, null, 2)}\n`)
         manifest = next
@@ -105,11 +106,11 @@ function removeLeftovers(directory: string, ...manifests: readonly (Manifest | n
   for (const name of left) rmSync(join(directory, name), { force: true })
 }
 
-function beginFile(directory: string, format: Format): ExportWriter {
+function beginFile(directory: string, format: Format, header: string): ExportWriter {
   const part = join(directory, PART)
   const file = openSync(part, 'w', FILE_MODE)
   const hash = createHash('sha256')
-  let [waiting, bytes, rows, first, last] = [ENCODINGS[format].header, 0, 0, 0, 0]
+  let [waiting, bytes, rows, first, last] = [header, 0, 0, 0, 0]
   let isOpen = true
 
   function flush(): void {
@@ -152,6 +153,13 @@ function beginFile(directory: string, format: Format): ExportWriter {
     },
     discard,
   }
+}
+
+/** Reads the first line of a file of CSV. A file of an older version has fewer columns. */
+function headerOf(path: string, format: Format): string {
+  if (ENCODINGS[format].header === '') return ''
+  const [line = ''] = linesOf(path, () => undefined)
+  return `${line}\n`
 }
 
 function* recordsOf(path: string, { format, rows, sha256 }: ExportedFile): ReturnType<ExportFolder['records']> {

@@ -33,6 +33,8 @@ export interface FeedEvent {
   readonly united?: readonly number[] | undefined
   readonly joined?: { readonly id: string; readonly identifiers: readonly string[] }
   readonly entries?: readonly FeedEntry[]
+  /** Of `stalled` and `recovered`, if it is still known. */
+  readonly watchdog?: { readonly rule: string; readonly since: string; readonly checked: boolean } | undefined
 }
 
 export const FORMATS = ['ndjson', 'csv'] as const
@@ -68,6 +70,9 @@ export const COLUMNS: readonly { readonly name: string; readonly type: ColumnTyp
   { name: 'entry_extra', type: 'json' },
   { name: 'reference', type: 'string' },
   { name: 'labels', type: 'json' },
+  { name: 'watchdog_rule', type: 'string' },
+  { name: 'watchdog_since', type: 'timestamp' },
+  { name: 'watchdog_checked', type: 'boolean' },
 ]
 
 type Value = string | number | boolean | null
@@ -77,25 +82,27 @@ export type FlatRow = readonly Value[]
 
 /** Turns an event of the feed into a row, and an event of a join also into a row for each entry that the parcel has then. */
 export function flatRows(event: FeedEvent): readonly FlatRow[] {
-  const { sequence, kind, parcel, entry = null, united, joined, entries = [] } = event
+  const { sequence, kind, parcel, entry = null, united, joined, entries = [], watchdog } = event
   const begin = [sequence, 0, kind, parcel.id] as const
-  if (!('identifiers' in parcel)) return [[...begin, null, ...NO_PARCEL, ...NO_ENTRY, null, null, null, null, ...NO_ORDER]]
+  if (!('identifiers' in parcel)) return [[...begin, null, ...NO_PARCEL, ...NO_ENTRY, null, null, null, null, ...NO_ORDER, ...NO_WATCHDOG]]
   const { identifiers, trackingIds, distributionType, history, extra, reference = null, labels } = parcel
   const ofParcel = [JSON.stringify(identifiers), JSON.stringify(trackingIds), distributionType, idList(history)]
   const ofJoin = [united === undefined ? null : idList(united), joined === undefined ? null : JSON.stringify(joined.identifiers)]
   const extras = [JSON.stringify(extra), entry === null ? null : JSON.stringify(entry.extra)]
   const ofOrder = [reference, labels === undefined ? null : JSON.stringify(labels)]
+  const ofWatchdog = watchdog === undefined ? NO_WATCHDOG : [watchdog.rule, watchdog.since, watchdog.checked]
   return [
-    [...begin, joined?.id ?? null, ...ofParcel, ...entryValues(entry), ...ofJoin, ...extras, ...ofOrder],
+    [...begin, joined?.id ?? null, ...ofParcel, ...entryValues(entry), ...ofJoin, ...extras, ...ofOrder, ...ofWatchdog],
     ...entries.map((one, at): FlatRow => {
       const nth = [sequence, at + 1, 'join_entry', parcel.id] as const
-      return [...nth, null, ...NO_PARCEL, ...entryValues(one), null, null, null, JSON.stringify(one.extra), ...NO_ORDER]
+      return [...nth, null, ...NO_PARCEL, ...entryValues(one), null, null, null, JSON.stringify(one.extra), ...NO_ORDER, ...NO_WATCHDOG]
     }),
   ]
 }
 
 const NO_PARCEL = [null, null, null, null] as const
 const NO_ORDER = [null, null] as const
+const NO_WATCHDOG = [null, null, null] as const
 const NO_ENTRY = [null, null, null, null, null, null, null] as const
 
 function entryValues(entry: FeedEntry | null): FlatRow {

@@ -61,7 +61,7 @@ function keepsAll(folder: ExportFolder, file: ExportedFile, keeps: (head: RowHea
 }
 
 function copyKept(folder: ExportFolder, file: ExportedFile, keeps: (head: RowHead) => boolean): ExportedFile | null {
-  const writer = folder.begin(file.format)
+  const writer = folder.begin(file.format, file)
   try {
     for (const { record, head } of folder.records(file)) if (keeps(head)) writer.add(`${record}\n`, 1, head.sequence)
     return writer.finish(file.knownTo)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { endpointChangeSchema, newEndpointSchema } from '../../../src/core/domain/delivery/endpoint-settings.ts'
+import { EVERY_SETTING, endpointChangeSchema, newEndpointSchema } from '../../../src/core/domain/delivery/endpoint-settings.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { push } from '../../support/relay/relay.ts'
 import { relayOfTest } from '../../support/relay/relay-of-test.ts'
@@ -18,11 +18,14 @@ interface Told {
 /** For each member of the API's bodies. What takes no option is an argument, or has a command of its own: `enable`, `disable` and `rotate`. */
 const SETTINGS: Readonly<Record<string, Told>> = {
   signature: { args: ['--signature', 'standard-webhooks'], shown: 'standard-webhooks' },
-  events: { args: ['--events', 'parcel.recovered,entry'], shown: ['entry', 'parcel.recovered'] },
+  events: {
+    args: ['--events', 'parcel.recovered', '--events', 'entry, parcel.stalled'],
+    shown: ['entry', 'parcel.stalled', 'parcel.recovered'],
+  },
   backfill: { args: ['--backfill'], shown: true },
   rate: { args: ['--rate', '2.5'], shown: 2.5 },
   concurrency: { args: ['--concurrency', '3'], shown: 3 },
-  schedule: { args: ['--schedule', '5s,5m,30m'], shown: ['5s', '5m', '30m'] },
+  schedule: { args: ['--schedule', '5s, 5m', '--schedule', '30m'], shown: ['5s', '5m', '30m'] },
   refusals: { args: ['--refusals', 'skip'], shown: 'skip' },
   headers: { args: ['--header', 'X-Shop=SHOP_TOKEN'], shown: { 'x-shop': '[redacted]' } },
 }
@@ -75,6 +78,12 @@ test('`endpoints add` and `set` have an option for each member of the body that 
   expect(namesIn(FILTERS)).toEqual(namesIn(newEndpointSchema.shape.filters.unwrap().shape))
 })
 
+test('options that take several values say that they may be repeated', () => {
+  const several = Object.values(EVERY_SETTING).filter(({ kind }) => kind === 'values' || kind === 'several' || kind === 'waits')
+  expect(several.length).toBeGreaterThan(5)
+  expect(several.filter(({ option: [, description] }) => !description.endsWith('may be repeated'))).toEqual([])
+})
+
 test('`endpoints add` sends every setting that its options name', async () => {
   const { relay, run, shown } = await commands()
   await push(relay.publicUrl, pushBody({ trackingIds: ['70000001'] }))
@@ -91,6 +100,8 @@ test('`endpoints set` sends every setting that its options name, and takes each 
   expect(await shown('lab')).toMatchObject({ ...shownBy({ ...SETTINGS, ...ONLY_SET }), filters: shownBy(FILTERS) })
   expect((await run('set', 'lab', '--name', 'shop', '--to', URL, ...TAKEN_BACK)).code).toBe(0)
   expect(await shown('shop')).toEqual(fresh)
+  expect((await run('set', 'shop', '--no-status', '--status', 'Created')).code).toBe(0)
+  expect((await shown('shop')).filters.status).toEqual(['Created'])
   for (const [option, value] of Object.entries({
     '--schedule': 'soon',
     '--events': 'entry,delivered',

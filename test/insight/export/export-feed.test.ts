@@ -1,10 +1,12 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type ExportOptions, exportFeed, type ReadFeed } from '../../../src/insight/export/export-feed.ts'
 import { type ExportFolder, openExportFolder } from '../../../src/insight/export/export-folder.ts'
-import { type FeedEvent, FORMATS, flatRows } from '../../../src/insight/export/flat-rows.rules.ts'
+import { COLUMNS, type FeedEvent, FORMATS, type Format, flatRows } from '../../../src/insight/export/flat-rows.rules.ts'
+import { nameOf } from '../../../src/insight/export/manifest.rules.ts'
 import { applyErasures } from '../../../src/insight/export/remove-rows.ts'
 import { faultsIn, manifestIn, rowsIn } from '../../support/insight/exported.ts'
 import { feedOf } from '../../support/insight/feed-in-memory.ts'
@@ -252,6 +254,54 @@ test('an erasure stops at a file that is not as it was written, and removes noth
   await expect(erasuresAppliedIn(directory)).rejects.toThrow(/has a row that no export has written/)
   expect(manifestIn(directory).files).toEqual(files)
 })
+
+test.each(FORMATS)(
+  'a folder of %s that an older version has begun, with fewer columns, goes on, and erasures keep the columns of its files',
+  async (format) => {
+    const directory = temporaryFolder()
+    await exportTo(directory, feedOf([...some(4), entryEvent(5, '8')]), { format })
+    takeColumns(directory, format)
+    const older = columnsIn(directory)
+    const watchdog = { rule: 'no-scan', since: '2026-03-03T12:00:00.000Z', checked: true }
+    const events: readonly FeedEvent[] = [
+      ...some(4),
+      entryEvent(5, '8'),
+      { ...entryEvent(6, '8'), kind: 'stalled', watchdog },
+      { sequence: 7, kind: 'erased', parcel: { id: '7' } },
+    ]
+    expect(await exportTo(directory, feedOf(events))).toMatchObject({ after: 5, rows: 2 })
+    expect(await rowsIn(directory)).toEqual(rowsOf(events))
+    expect(manifestIn(directory)).toMatchObject({ schema: 1, columns: COLUMNS })
+    expect(await erasuresAppliedIn(directory)).toMatchObject({ removedRows: 4, changedFiles: 2 })
+    expect(await rowsIn(directory)).toEqual(rowsOf(events.slice(4)))
+    expect(faultsIn(directory)).toEqual([])
+    expect(columnsIn(directory)).toEqual([older[1], COLUMNS.map(({ name }) => name).join(',')])
+  },
+)
+
+/** The columns of each file: what its first line names. */
+function columnsIn(directory: string) {
+  return manifestIn(directory).files.map(({ name, format }) => {
+    const [line = ''] = readFileSync(join(directory, name), 'utf8').split('\n')
+    return format === 'csv' ? line : Object.keys(JSON.parse(line)).join(',')
+  })
+}
+
+/** Makes a folder, in which no row is of watchdogs, as a version wrote it that had no columns of them. */
+function takeColumns(directory: string, format: Format): void {
+  const [csvEnd, ndjsonEnd] = [/,(?:watchdog_rule,watchdog_since,watchdog_checked|,,)$/gm, /(?:,"watchdog_\w+":null){3}/g]
+  const manifest = manifestIn(directory)
+  const files = manifest.files.map((file) => {
+    const path = join(directory, file.name)
+    const text = readFileSync(path, 'utf8').replace(format === 'csv' ? csvEnd : ndjsonEnd, '')
+    rmSync(path)
+    const taken = { ...file, bytes: Buffer.byteLength(text), sha256: createHash('sha256').update(text).digest('hex') }
+    writeFileSync(join(directory, nameOf(taken)), text)
+    return { ...taken, name: nameOf(taken) }
+  })
+  const columns = COLUMNS.filter(({ name }) => !name.startsWith('watchdog_'))
+  writeFileSync(join(directory, 'manifest.json'), JSON.stringify({ ...manifest, columns, files }))
+}
 
 test('files of others in the folder stay', async () => {
   const directory = temporaryFolder()

@@ -52,8 +52,25 @@ test('an event is a flat row: ids are texts, lists and objects are JSON, what is
     entry_extra: '{}',
     reference: null,
     labels: null,
+    watchdog_rule: null,
+    watchdog_since: null,
+    watchdog_checked: null,
   })
 })
+
+test.each(['stalled', 'recovered'])(
+  'a row `%s` says which rule, since when, and whether the carrier was asked, if that is known',
+  (kind) => {
+    const told = { sequence: 43, kind, parcel, entry: null }
+    const since = '2026-03-03T12:00:00.000Z'
+    const rows = [{ ...told, watchdog: { rule: 'no-scan', since, checked: false } }, told].flatMap(flatRows)
+    expect(rows.map(named)).toMatchObject([
+      { kind, parcel_id: '7', entry_id: null, watchdog_rule: 'no-scan', watchdog_since: since, watchdog_checked: false },
+      { kind, watchdog_rule: null, watchdog_since: null, watchdog_checked: null },
+    ])
+    expect(rows.map((row) => row.length)).toEqual([COLUMNS.length, COLUMNS.length])
+  },
+)
 
 test('the order of a parcel stands in the row of its event, not in those of the entries of a join', () => {
   const ordered = { ...parcel, reference: 'ORDER-1', labels: { shop: 'north' } }

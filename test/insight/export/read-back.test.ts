@@ -72,6 +72,7 @@ async function fill(engine: Engine): Promise<Store> {
 
 const OPTIONS = { rowsMax: 4, until: null, afterRestore: false, progress: () => undefined }
 const places = engines.flatMap((engine) => FORMATS.map((format) => ({ engine, format, name: `${format} of ${engine.name}` })))
+const columnOf = (wanted: string) => COLUMNS.findIndex(({ name }) => name === wanted)
 const namesGone = (row: readonly unknown[]) => JSON.stringify(row).includes('GONE0001')
 
 describe.each(places)('an export in $name', ({ engine, format }) => {
@@ -87,8 +88,8 @@ describe.each(places)('an export in $name', ({ engine, format }) => {
       expect(await rowsIn(directory)).toEqual(rows)
       expect(rows.filter((row) => JSON.stringify(row).includes('\\"weight\\":1.50,\\"big\\":12345678901234567890'))).toHaveLength(1)
       expect(rows.filter(namesGone)).toHaveLength(1)
-      const read = rows.filter((row) => row[COLUMNS.findIndex(({ name }) => name === 'reference')] === NAUGHTY[0])
-      expect(read.map((row) => JSON.parse(String(row.at(-1))))).toEqual(expect.arrayContaining([LABELS]))
+      const read = rows.filter((row) => row[columnOf('reference')] === NAUGHTY[0])
+      expect(read.map((row) => JSON.parse(String(row[columnOf('labels')])))).toEqual(expect.arrayContaining([LABELS]))
       expect(JSON.stringify(rows)).not.toContain('QQNOTE')
 
       await store.forget('GONE0001')

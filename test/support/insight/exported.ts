@@ -34,8 +34,11 @@ export async function rowsIn(folder: string): Promise<readonly (readonly unknown
   return rows.map((row) => COLUMNS.map(({ name }) => row[name] ?? null))
 }
 
+/** Files of an older version have fewer columns, which are padded. */
+export const CSV_OPTIONS =
+  "auto_detect = false, header = true, null_padding = true, parallel = false, nullstr = '', allow_quoted_nulls = false"
+
 const READERS: Readonly<Record<Format, (files: string, columns: string) => string>> = {
   ndjson: (files, columns) => `read_json([${files}], format = 'newline_delimited', columns = {${columns}})`,
-  csv: (files, columns) =>
-    `read_csv([${files}], header = true, auto_detect = false, delim = ',', quote = '"', escape = '"', nullstr = '', allow_quoted_nulls = false, new_line = '\\n', columns = {${columns}})`,
+  csv: (files, columns) => `read_csv([${files}], ${CSV_OPTIONS}, columns = {${columns}})`,
 }

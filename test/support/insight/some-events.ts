@@ -38,13 +38,13 @@ const text = fc.oneof(
  */
 const memberName = text.filter((name) => JSON.stringify(name) === `"${name}"`)
 
+const time = fc.date({ min: new Date('2020-01-01'), max: new Date('2030-01-01'), noInvalidDate: true }).map((date) => date.toISOString())
+
 const entry = fc.record({
   id: fc.integer({ min: 1, max: 1e12 }),
   status: text,
   detailedStatus: text,
-  eventTimestamp: fc
-    .date({ min: new Date('2020-01-01'), max: new Date('2030-01-01'), noInvalidDate: true })
-    .map((date) => date.toISOString()),
+  eventTimestamp: time,
   location: text,
   displayToConsumer: fc.boolean(),
   texts: fc.dictionary(
@@ -71,6 +71,8 @@ const parcel = fc.record(
   { requiredKeys: ['id', 'identifiers', 'trackingIds', 'distributionType', 'extra', 'history'] },
 )
 
+const watchdog = fc.record({ rule: text, since: time, checked: fc.boolean() })
+
 const event = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constantFrom('entry', 'update', 'split'), parcel, entry: fc.option(entry) }) },
   fc.record({ kind: fc.constant('united'), parcel, entry: fc.option(entry), united: fc.array(fc.integer({ min: 1, max: 99 })) }),
@@ -81,6 +83,10 @@ const event = fc.oneof(
     joined: fc.record({ id: parcelId, identifiers: ids }),
     entries: fc.array(entry, { maxLength: 3 }),
   }),
+  fc.record(
+    { kind: fc.constantFrom('stalled', 'recovered'), parcel, entry: fc.constant(null), watchdog },
+    { requiredKeys: ['kind', 'parcel', 'entry'] },
+  ),
   fc.record({ kind: fc.constantFrom('erased', 'retired'), parcel: fc.record({ id: parcelId }) }),
 )
 

@@ -147,7 +147,10 @@ export const SETTINGS = {
     preset: DEFAULT_EVENTS,
     config:
       'What to send: entry (what happens to parcels), parcel.stalled and parcel.recovered (what watchdogs tell, in a body of their own). Without entry no entries are sent.',
-    option: ['--events <events>', 'what to push: one or more of entry, parcel.stalled and parcel.recovered, with commas between'],
+    option: [
+      '--events <events>',
+      'what to push: one or more of entry, parcel.stalled and parcel.recovered, with commas between; may be repeated',
+    ],
   },
   backfill: {
     kind: 'flag',
@@ -185,7 +188,7 @@ export const SETTINGS = {
     label: 'Waits between attempts',
     unset: 'delivery.schedule',
     config: 'Waits between attempts. Default: delivery.schedule.',
-    option: ['--schedule <waits>', 'the waits between attempts, such as 5s,5m,30m'],
+    option: ['--schedule <waits>', 'the waits between attempts, such as 5s,5m,30m; may be repeated'],
     without: 'no waits between attempts of its own',
   },
   signature: {
