@@ -10,14 +10,18 @@ import {
   typedIdentifier,
 } from './asking/ask-relay.ts'
 import { fail } from './exit-codes.ts'
-import { plain } from './terminal.ts'
+import { plain, readTimeOption } from './terminal.ts'
 
 export function historyCommand(): Command {
   const command = new Command('history')
     .description('show the history of a parcel, and when a push or a poll first reported each entry')
     .argument('<identifier>')
-    .option('--as-of <time>', 'what the relay knew at this time, and how it would have answered an app, such as 2026-03-01T09:00:00Z')
-    .option('--since <time>', 'marks what the relay has learnt after this time, and by which door')
+    .option(
+      '--as-of <time>',
+      'what the relay knew at this time, and how it would have answered an app, such as 2026-03-01T09:00:00Z, or how long ago: 2h',
+      readTimeOption,
+    )
+    .option('--since <time>', 'marks what the relay has learnt after this time, and by which door', readTimeOption)
     .option('--language <tag>', 'the language of the answer to apps (with --as-of or --since)')
   return asking(command, async (ask, identifier: string, { asOf, since, language, ...options }: HistoryOptions) => {
     const path = `/relay/parcels/${typedIdentifier(identifier)}`
@@ -27,7 +31,7 @@ export function historyCommand(): Command {
     if (query !== '' && !known.ok) return fail(known.body.detail ?? `the relay answered with HTTP ${known.status}`)
     const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
     if (!answer.ok) return fail(await describeParcelProblem(ask, identifier, answer))
-    print(options, answer.body, describe(answer.body))
+    print(options, answer.body, describe(answer.body, asOf !== undefined))
   })
 }
 
@@ -51,7 +55,8 @@ async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer
   return { ok: false, status: 404, body: { detail: 'the relay does not know it, and neither does the carrier, which was asked now' } }
 }
 
-function describe({ identifiers, order, cadence, history, known }: ParcelAnswer): string {
+/** `isAsOf`: the answer to apps at that time is shown too. */
+function describe({ identifiers, order, cadence, history, known }: ParcelAnswer, isAsOf: boolean): string {
   const names = identifiers.map(({ value, kind }) => `${value} (${kind})`)
   const next = cadence.nextCheckAt ?? `never: ${cadence.stopped ?? 'not watched'}`
   const because = cadence.nextCheckBecause === null ? '' : ` (${cadence.nextCheckBecause})`
@@ -63,15 +68,15 @@ function describe({ identifiers, order, cadence, history, known }: ParcelAnswer)
     const news = entry.news === null || entry.news === undefined ? '' : `  ${entry.news.kind} by ${entry.news.doors.join(' and ')}`
     return `${words}  [${doors.filter((door) => door !== '').join(', ')}]${news}`
   })
-  if (known !== undefined) return `${[names.join(', '), ...describeKnown(known), ...entries].join('\n')}\n`
+  if (known !== undefined) return `${[names.join(', '), ...describeKnown(known, isAsOf), ...entries].join('\n')}\n`
   return `${[names.join(', '), ...describeOrder(order), `next check ${next}${because}`, ...entries].join('\n')}\n`
 }
 
-function describeKnown({ asOf, knownFrom, approximate, answer }: NonNullable<ParcelAnswer['known']>): readonly string[] {
+function describeKnown({ asOf, knownFrom, approximate, answer }: NonNullable<ParcelAnswer['known']>, isAsOf: boolean): readonly string[] {
   return [
     `as known at ${asOf}${knownFrom === null ? '' : ` (known from ${knownFrom} on)`}`,
     ...approximate.map(({ detail }) => `approximate: ${detail}`),
-    `an app got (${answer.language}) ${plain(answer.latest ?? 'a 404: no status was known')}`,
+    ...(isAsOf ? [`an app would have got (${answer.language}) ${plain(answer.latest ?? 'a 404: no status was known')}`] : []),
   ]
 }
 

@@ -29,6 +29,7 @@ export function parcelsCommand(): Command {
       const shown = (parcels: readonly ListedParcelAnswer[]) => (parcels.length === 0 ? describeNone(beginning) : present(parcels))
       await printList(ask, asked, options, shown, noteNumberless)
     },
+    'status',
   )
 }
 

@@ -18,6 +18,7 @@ const MEANT: readonly Meant[] = [
   { words: 'parcel-relay check\\b', page: (to) => [to`/check`, 'Check this deployment'] },
   { words: 'parcel-relay status\\b', page: (to) => [to`/`, 'Overview'], scope: 'status' },
   { words: 'parcel-relay backup\\b(?: NAME)?', page: (to) => [to`/backups`, 'Backups'] },
+  { words: 'parcel-relay report\\b', page: (to) => [to`/report`, 'Carrier report'] },
   { words: 'parcel-relay prune\\b(?! --compact)', page: (to) => [to`/retention`, 'Retention'] },
   { words: 'parcel-relay inbox --refused', page: (to) => [to`/inbox/refusals`, 'Refused pushes'] },
   { words: 'parcel-relay parcels\\b', page: (to) => [to`/parcels`, 'Parcels'], scope: 'status' },

@@ -147,7 +147,7 @@ function listOfOne(text: string | null): readonly string[] {
 
 const OTHERS_LOSE_TODO: readonly string[] = [
   'Look in the log of the proxy in front of the relay for answers to the carrier other than 200, and mend their cause.',
-  'If there are none, the carrier loses them: send it the times of missed pushes, GET /relay/tallies?kind=missed.',
+  'If there are none, the carrier loses them: send it the report of the month, parcel-relay report, and the times of missed pushes, GET /relay/tallies?kind=missed.',
 ]
 
 export function explainPastSilence({ fromMs, toMs }: PastSilence): Explanation {

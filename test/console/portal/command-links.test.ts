@@ -17,6 +17,7 @@ test.each([
   ['See: parcel-relay endpoints show my.shop.', '<p>See: <a href="/relay/webhooks?name=my.shop">the page of my.shop</a>.</p>'],
   ['Or: parcel-relay endpoints remove my.shop.', '<p>Or: <a href="/relay/webhooks?name=my.shop">remove my.shop</a>.</p>'],
   ['Ask: parcel-relay inbox --refused? Then', '<p>Ask: <a href="/relay/inbox/refusals">Refused pushes</a>? Then</p>'],
+  ['Send: parcel-relay report, and', '<p>Send: <a href="/relay/report">Carrier report</a>, and</p>'],
   ['times: GET /relay/tallies?kind=missed.', '<p>times: <a href="/relay/docs#get-relay-tallies">GET /relay/tallies?kind=missed</a>.</p>'],
   ['Stop it and run "parcel-relay prune --compact".', '<p>Stop it and run &quot;<code>parcel-relay prune --compact</code>&quot;.</p>'],
   ['Compare: parcel-relay fingerprint --key-file FILE.', '<p>Compare: <code>parcel-relay fingerprint --key-file FILE</code>.</p>'],

@@ -24,13 +24,13 @@ export interface ClientOptions {
 
 const DEFAULT_URL = 'http://127.0.0.1:8081'
 
-/** Adds the options to reach a running relay. The password comes only from the environment, because `ps` shows command lines to every user. */
-export function addRelayOptions(command: Command): Command {
+/** Adds the options to reach a running relay. `scope`: what the command needs. The password comes only from the environment, because `ps` shows command lines to every user. */
+export function addRelayOptions(command: Command, scope: 'admin' | 'status' = 'admin'): Command {
   return command
     .addOption(new Option('--url <address>', "the running relay's internal listener").default(DEFAULT_URL).env('RELAY_URL'))
     .addOption(new Option('--ca <file>', 'PEM file with the private authority of its certificate').env('RELAY_CA'))
     .addOption(
-      new Option('--username <name>', 'an app with the scope admin; its password is read from RELAY_PASSWORD').env('RELAY_USERNAME'),
+      new Option('--username <name>', `an app with the scope ${scope}; its password is read from RELAY_PASSWORD`).env('RELAY_USERNAME'),
     )
     .addOption(new Option('--password <password>').env('RELAY_PASSWORD').hideHelp())
     .addOption(new Option('--json', 'print JSON'))
@@ -40,8 +40,14 @@ export function addRelayOptions(command: Command): Command {
 }
 
 /** Adds the options to reach a running relay, and an action that asks it. */
-export function asking<Given extends unknown[]>(command: Command, action: (ask: AskRelay, ...given: Given) => Promise<void>): Command {
-  return addRelayOptions(command).action(async (...given: Given) => await action(await openRelay(command.opts<ClientOptions>()), ...given))
+export function asking<Given extends unknown[]>(
+  command: Command,
+  action: (ask: AskRelay, ...given: Given) => Promise<void>,
+  scope: 'admin' | 'status' = 'admin',
+): Command {
+  return addRelayOptions(command, scope).action(
+    async (...given: Given) => await action(await openRelay(command.opts<ClientOptions>()), ...given),
+  )
 }
 
 /** A body with the type that the schema of the answer gives it, or a problem. */
