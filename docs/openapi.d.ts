@@ -934,7 +934,7 @@ export interface paths {
         };
         /**
          * List which parcels rules have found stalled, the last told first
-         * @description A parcel has at most a hundred. With `parcel` all of them are on one page.
+         * @description A parcel has at most a hundred. With `parcel` all of them are on one page. With `reference` they are listed parcel by parcel, and a page may hold few or none though there is a `next`.
          */
         get: operations["getRelayWatchdogsBreaches"];
         put?: never;
@@ -3711,10 +3711,14 @@ export interface components {
         WatchdogBreach: {
             id: string;
             rule: string;
+            /** @description Of what the rule finds a parcel stalled, such as `Ingested, and nothing within 48h`; null: the rule is gone or has changed since. */
+            why: string | null;
             parcel: {
                 id: string;
                 identifiers: string[];
             };
+            /** @description The number of its order, as an app has said it; null: nobody has. */
+            reference: string | null;
             /**
              * Format: date-time
              * @description Since when the parcel is stalled by the rule.
@@ -6723,6 +6727,8 @@ export interface operations {
                 open?: boolean;
                 /** @description Only breaches of the parcel with this identifier. */
                 parcel?: string;
+                /** @description Only breaches of the parcels of the order with this number. Not together with `parcel`. */
+                reference?: string;
             };
             header?: never;
             path?: never;
@@ -7369,4 +7375,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 7ccf33214e545e69449bbfb868fdb3438d5b8d9bd70747cb8748d76a59dbae3e
+// Made of docs/openapi.json with the SHA-256 75ab07292c28373af7d5da286195aee15f4ac8a2a2f9c923cc41ad63e9714224

@@ -20,6 +20,7 @@ testWith('bash')('the lines of docs/insight.md show which parcels are stalled, a
   const eventTime = new Date(Date.now() - 3 * 86_400_000).toISOString()
   await push(relay.publicUrl, pushBody({ trackingIds: ['AB123456789SE'], status: 'Ingested', detailedStatus: 'Ingested', eventTime }))
   const operate = await operatorOf(relay)
+  await operate('PUT', '/relay/parcels/AB123456789SE', { reference: 'ORDER-1207' })
   await vi.waitFor(async () => expect((await operate('GET', '/relay/watchdogs')).body).toMatchObject({ watchdogs: [{ open: 1 }] }), 30_000)
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'bin'))
@@ -30,5 +31,7 @@ testWith('bash')('the lines of docs/insight.md show which parcels are stalled, a
   const path = `${join(folder, 'bin')}:${dirname(process.execPath)}:${process.env.PATH ?? ''}`
   const typed = await typeInShell(commands, { cwd: folder, env: { ...env, PATH: path, HOME: folder }, answers: [ADMIN.password] })
   expect(failedOf(typed)).toEqual([])
-  expect(JSON.stringify(typed)).toMatch(/370000000000000001 +no-scan.*slow +370000000000000001/)
+  expect(JSON.stringify(typed)).toMatch(
+    /ORDER-1207 +370000000000000001 +no-scan +Ingested, and nothing within 2d.*slow +370000000000000001/,
+  )
 })

@@ -2,21 +2,24 @@ import { watchdogs } from '../../core/config/schema-watchdogs.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { NO_CONTEXT } from '../../core/domain/history/order-context.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
-import { readInput } from '../../core/domain/read-input.ts'
+import { readInput, wrongInput } from '../../core/domain/read-input.ts'
 import type { Reads, Relay } from '../../core/flow/relay.ts'
+import type { Session } from '../../core/store/engine.ts'
 import { loadAnswersOf } from '../../core/store/history/answers.ts'
 import { loadContexts } from '../../core/store/history/order-contexts.ts'
 import { loadIdentifiersOf } from '../../core/store/history/parcels.ts'
-import { replay, type WatchdogRule, type WatchdogRules } from './watchdog.rules.ts'
+import { describeRule, replay, type WatchdogRule, type WatchdogRules } from './watchdog.rules.ts'
 import {
   countOpen,
   countWaiting,
   heldSinceMs,
   type ListedBreach,
   listBreaches,
+  listBreachesOfOrder,
   listBreachesOfParcel,
   listSizesAfter,
   loadFirstLoads,
+  type OrderPlace,
 } from './watchdogs.rows.ts'
 import { fittingEntries, watchedOf } from './watchdogs.tx.ts'
 
@@ -43,11 +46,18 @@ export interface TriedBreach {
   readonly endedAtMs: number | null
 }
 
+/** `why`: of what its rule finds a parcel stalled; null: the rule that found it is gone or has changed. */
+export interface ExplainedBreach extends ListedBreach {
+  readonly why: string | null
+}
+
 export interface BreachQuery {
   readonly rule: string | null
   readonly isOpen: boolean
   /** Only the breaches of this parcel, all on one page. */
   readonly parcel: string | null
+  /** Only the breaches of the parcels of the order with this number. Not together with `parcel`. */
+  readonly reference: string | null
   readonly cursor: string | null
   readonly limit: number
 }
@@ -65,6 +75,18 @@ export function createManageWatchdogs({
 }: Pick<Relay, 'clock'> &
   Reads<'session' | 'loadSightings'> & { readonly rules: () => WatchdogRules; readonly yieldToOthers: () => Promise<unknown> }) {
   const { session } = reads
+
+  async function explain(breaches: readonly ListedBreach[]): Promise<readonly ExplainedBreach[]> {
+    if (breaches.length === 0) return []
+    const loads = await loadFirstLoads(session)
+    return breaches.map((breach) => {
+      const rule = rules().rules.find(({ name }) => name === breach.rule)
+      // What lasts was judged by the rule as it is. What is over may have been told by an earlier one of the name.
+      const isOfThis = breach.endedAtMs === null || breach.toldAtMs >= (loads.get(breach.rule) ?? Number.POSITIVE_INFINITY)
+      return { ...breach, why: rule === undefined || !isOfThis ? null : describeRule(rule) }
+    })
+  }
+
   return {
     async view(): Promise<WatchdogsView> {
       const [loads, open, waiting, held] = await Promise.all([
@@ -80,18 +102,16 @@ export function createManageWatchdogs({
       }))
       return { rules: shown, waiting, heldSinceMs: held }
     },
-    /** Lists breaches, the one that was told last first. Throws `not_found`: no parcel has the identifier. */
-    async list({ rule, isOpen, parcel, cursor, limit }: BreachQuery) {
-      if (parcel !== null) {
-        const all = await listBreachesOfParcel(session, readIdentifier(parcel))
-        if (all === null) throw new AppError('not_found', 'No parcel has this identifier.')
-        const breaches = all.filter((one) => (rule === null || one.rule === rule) && (!isOpen || one.endedAtMs === null))
-        return { breaches, next: null }
-      }
-      if (cursor !== null && !/^\d{1,15}$/.test(cursor)) throw new AppError('bad_request', 'The cursor is not one that the relay gave.')
-      const found = await listBreaches(session, { rule, isOpen, before: Number(cursor ?? Number.MAX_SAFE_INTEGER), limit: limit + 1 })
-      const breaches: readonly ListedBreach[] = found.slice(0, limit)
-      return { breaches, next: found.length > limit ? String(breaches.at(-1)?.id ?? '') : null }
+    /** Lists breaches, the one that was told last first; of an order parcel by parcel. Throws `not_found`: no parcel has the identifier, or the reference. */
+    async list(query: BreachQuery) {
+      const { parcel, reference } = query
+      if (parcel !== null && reference !== null) throw wrongInput('query', 'reference', 'Give parcel or reference, not both.')
+      const { breaches, next } = await (reference !== null
+        ? ofOrder(session, reference, query)
+        : parcel !== null
+          ? ofParcel(session, parcel, query)
+          : ofAll(session, query))
+      return { breaches: await explain(breaches), next }
     },
     /**
      * Says what rules would have said of some parcels in the time `forMs` until now, had they been in effect. `body`: rules as in the config, unchecked. `after`: the
@@ -127,4 +147,35 @@ export function createManageWatchdogs({
       }
     },
   }
+}
+
+async function ofOrder(session: Session, reference: string, { rule, isOpen, cursor, limit }: BreachQuery) {
+  const from = cursor === null ? { parcelId: 0, before: 0 } : placeOf(cursor)
+  const found = await listBreachesOfOrder(session, { reference, rule, isOpen, from, limit })
+  if (found !== null) return { ...found, next: found.next === null ? null : `${found.next.parcelId}.${found.next.before}` }
+  if (cursor === null) throw new AppError('not_found', 'No parcel belongs to an order with this number.')
+  return { breaches: [], next: null }
+}
+
+async function ofParcel(session: Session, parcel: string, { rule, isOpen }: BreachQuery) {
+  const all = await listBreachesOfParcel(session, readIdentifier(parcel))
+  if (all === null) throw new AppError('not_found', 'No parcel has this identifier.')
+  return { breaches: all.filter((one) => (rule === null || one.rule === rule) && (!isOpen || one.endedAtMs === null)), next: null }
+}
+
+async function ofAll(session: Session, { rule, isOpen, cursor, limit }: BreachQuery) {
+  if (cursor !== null && !/^\d{1,15}$/.test(cursor)) throw badCursor()
+  const found = await listBreaches(session, { rule, isOpen, before: Number(cursor ?? Number.MAX_SAFE_INTEGER), limit: limit + 1 })
+  const breaches: readonly ListedBreach[] = found.slice(0, limit)
+  return { breaches, next: found.length > limit ? String(breaches.at(-1)?.id ?? '') : null }
+}
+
+function placeOf(cursor: string): OrderPlace {
+  const [, parcelId, before] = /^(\d{1,15})\.(\d{1,15})$/.exec(cursor) ?? []
+  if (parcelId === undefined || before === undefined) throw badCursor()
+  return { parcelId: Number(parcelId), before: Number(before) }
+}
+
+function badCursor(): AppError {
+  return new AppError('bad_request', 'The cursor is not one that the relay gave.')
 }

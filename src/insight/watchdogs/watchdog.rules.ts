@@ -1,3 +1,4 @@
+import { formatDuration } from '../../core/domain/amounts.ts'
 import { DAY_MS, wallClockMs } from '../../core/domain/calendar.ts'
 
 /** A rule of the config (DOMAIN 9.1). A list that is null allows any value. */
@@ -27,6 +28,20 @@ export interface WatchdogRules {
 
 /** The longest time for which rules are tried. */
 export const TRIED_SINCE_MS_MAX = 366 * 86_400_000
+
+/** Says of what a rule finds a parcel stalled, such as `Ingested, and nothing within 48h`. */
+export function describeRule({ when, notWithinMs, notBy, until }: WatchdogRule): string {
+  const lists = [when.status, when.detailedStatus, when.distributionType, when.label]
+  const begins = lists.flatMap((list) => (list === null ? [] : list.join(' or '))).join(', ')
+  const isEndless = until?.length === 0
+  const ends = until === null ? 'nothing' : `no ${until.join(' or ')}`
+  if (notWithinMs !== null) {
+    const time = formatDuration(notWithinMs)
+    return `${begins}, and ${isEndless ? `${time} have passed` : `${ends} within ${time}`}`
+  }
+  if (notBy !== null) return `${begins}, and ${isEndless ? `${notBy} has come` : `${ends} by ${notBy}`}`
+  return `${begins}, at once`
+}
 
 /** When each rule was first loaded as it is now, by name, epoch milliseconds. */
 export type FirstLoads = ReadonlyMap<string, number>

@@ -5,14 +5,17 @@ import { addLimitOption, type LimitOptions, printList } from '../../console/cli/
 import { failUsage } from '../../console/cli/exit-codes.ts'
 import { age, createProgressLine, plain, table } from '../../console/cli/terminal.ts'
 import { counted } from '../../core/domain/amounts.ts'
+import { describeBadIdentifier, parseIdentifier } from '../../core/domain/identifiers.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import type { BreachAnswer, TriedAnswer, WatchdogsAnswer } from './watchdogs.routes.ts'
-import { readRules } from './written-rules.ts'
+import { countsByRule, readRules } from './written-rules.ts'
 
 /** `watchdogs`: shows which parcels rules find stalled, and what a rule would have said. */
 export function watchdogsCommand(): Command {
   return new Command('watchdogs')
-    .description('show which parcels the rules of the config find stalled, and try rules on the stored histories')
+    .description(
+      'show which parcels the rules of the config find stalled, and why, and try rules on the stored histories; "watchdogs list --help" has the options --rule, --parcel, --reference and --ended',
+    )
     .addCommand(listCommand(), { isDefault: true })
     .addCommand(tryCommand())
 }
@@ -20,6 +23,7 @@ export function watchdogsCommand(): Command {
 interface ListOptions extends ClientOptions, LimitOptions {
   readonly rule?: string
   readonly parcel?: string
+  readonly reference?: string
   readonly ended?: boolean
 }
 
@@ -28,12 +32,15 @@ function listCommand(): Command {
     .description('list the rules, and the parcels that they find stalled')
     .option('--rule <name>', 'only those that this rule finds')
     .option('--parcel <identifier>', 'only this parcel')
+    .option('--reference <number>', 'only the parcels of the order with this number')
     .option('--ended', 'also what is over')
-  return asking(addLimitOption(command), async (ask, { rule, parcel, ended, limit, ...options }: ListOptions) => {
+  return asking(addLimitOption(command), async (ask, { rule, parcel, reference, ended, limit, ...options }: ListOptions) => {
+    if (parcel !== undefined && parseIdentifier(parcel) === null)
+      return failUsage(`watchdogs: --parcel: ${describeBadIdentifier(parcel)} --reference takes the number of an order.`)
     const view = await ask<WatchdogsAnswer>('GET', '/relay/watchdogs')
     if (!view.ok) throw new Error(describeProblem(view))
     if (options.json !== true) process.stdout.write(presentRules(view.body))
-    const query = { rule, parcel, open: ended === true ? undefined : 'true' }
+    const query = { rule, parcel, reference, open: ended === true ? undefined : 'true' }
     await printList<BreachAnswer>(ask, { path: '/relay/watchdogs/breaches', name: 'breaches', limit, query }, options, present)
   })
 }
@@ -50,11 +57,14 @@ function presentRules({ watchdogs, waiting, heldSince }: WatchdogsAnswer): strin
 
 function present(breaches: readonly BreachAnswer[]): string {
   if (breaches.length === 0) return 'No parcel is stalled.\n'
+  const hasOrders = breaches.some(({ reference }) => reference !== null)
   return table(
-    ['parcel', 'rule', 'stalled for', 'checked', 'over'],
-    breaches.map(({ parcel, rule, since, checked, endedAt }) => [
+    [...(hasOrders ? ['order'] : []), 'parcel', 'rule', 'why', 'stalled for', 'checked', 'over'],
+    breaches.map(({ parcel, reference, rule, why, since, checked, endedAt }) => [
+      ...(hasOrders ? [plain(reference ?? '')] : []),
       parcel.identifiers[0] ?? parcel.id,
       plain(rule),
+      plain(why ?? 'the rule is gone or has changed'),
       age(since),
       checked ? 'yes' : 'no',
       endedAt === null ? '' : `${age(endedAt)} ago`,
@@ -76,7 +86,10 @@ function tryCommand(): Command {
     if (rules === null) return
     const breaches = await tryAll(ask, rules, options.since)
     if (options.json === true) return void process.stdout.write(`${JSON.stringify({ breaches })}\n`)
-    process.stdout.write(breaches.length === 0 ? 'No parcel would have been found stalled.\n' : presentTried(breaches))
+    const counts = `${countsByRule(rules, breaches).join('\n')}\n`
+    process.stdout.write(
+      breaches.length === 0 ? `No parcel would have been found stalled.\n${counts}` : `${presentTried(breaches)}\n${counts}`,
+    )
   })
 }
 
@@ -111,6 +124,5 @@ async function tryAll(ask: AskRelay, rules: readonly unknown[], since: string): 
 
 function presentTried(breaches: TriedAnswer['breaches']): string {
   const rows = breaches.map(({ rule, identifiers, since, endedAt }) => [rule, identifiers[0] ?? '', since, endedAt ?? 'still'])
-  const counts = [...Map.groupBy(breaches, ({ rule }) => rule)].map(([rule, of]) => `${rule}: ${counted(of.length, 'time', 'times')}`)
-  return `${table(['rule', 'parcel', 'stalled since', 'until'], rows)}\n${counts.join('\n')}\n`
+  return table(['rule', 'parcel', 'stalled since', 'until'], rows)
 }

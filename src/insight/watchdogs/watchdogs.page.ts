@@ -6,13 +6,13 @@ import type { ParcelSection } from '../../console/portal/parcels/parcel.pages.ts
 import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts'
 import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
 import { timeInTable } from '../../console/portal/times.ts'
-import { counted, countText, formatDuration, parseDuration } from '../../core/domain/amounts.ts'
+import { counted, countText, parseDuration } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
+import { readReference } from '../../core/domain/history/order-context.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
-import type { ShownRule, TriedBreach, WatchdogsView } from './manage-watchdogs.ts'
-import { TRIED_SINCE_MS_MAX, type WatchdogRule } from './watchdog.rules.ts'
-import type { ListedBreach } from './watchdogs.rows.ts'
-import { readRules } from './written-rules.ts'
+import type { ExplainedBreach, ShownRule, TriedBreach, WatchdogsView } from './manage-watchdogs.ts'
+import { describeRule, TRIED_SINCE_MS_MAX } from './watchdog.rules.ts'
+import { countsByRule, readRules } from './written-rules.ts'
 
 const LIST_MAX = 100
 
@@ -26,9 +26,9 @@ export function watchdogSections({ manageWatchdogs }: Parts): readonly ParcelSec
       title: 'Watchdogs',
       position: -10,
       async show(visit, { identifiers }) {
-        const query = { rule: null, isOpen: false, cursor: null, limit: LIST_MAX }
+        const query = { rule: null, isOpen: false, reference: null, cursor: null, limit: LIST_MAX }
         const { breaches } = await manageWatchdogs.list({ ...query, parcel: mainIdentifier(identifiers) })
-        return breaches.length === 0 ? null : breachTable(visit, breaches, 'of the parcel')
+        return breaches.length === 0 ? null : breachTable(visit, breaches, { label: 'of the parcel', hasOrders: false })
       },
     },
   ]
@@ -52,9 +52,10 @@ export function watchdogPages({ manageWatchdogs }: Parts): readonly PageRoute[] 
 
   async function show(visit: Visit, tried: Tried): Promise<PageAnswer> {
     const [rule, all, cursor] = [visit.query('rule') || null, visit.query('all') === 'true', visit.query('cursor') || null]
-    const asked = { rule, isOpen: !all, parcel: null, cursor, limit: LIST_MAX }
+    const reference = readReference(visit.query('reference'))
+    const asked = { rule, isOpen: !all, parcel: null, reference, cursor, limit: LIST_MAX }
     const [view, listed] = await Promise.all([manageWatchdogs.view(), manageWatchdogs.list(asked)])
-    return { page: watchdogsPage(visit, view, { ...listed, rule, all }, tried) }
+    return { page: watchdogsPage(visit, view, { ...listed, rule, reference, all }, tried) }
   }
 }
 
@@ -70,6 +71,8 @@ interface Found {
   readonly parcels: number
   /** The parcel after which to look on; null: all were looked at. */
   readonly next: number | null
+  /** How often each rule found one. */
+  readonly counts: readonly string[]
 }
 
 const UNTRIED: Tried = { rules: '- { name: slow, when: { status: [Ingested] }, notWithin: 12h }', since: '30d', found: null }
@@ -85,14 +88,14 @@ async function tryRules(
   if (typeof written === 'string') throw mistakeIn('rules', written)
   const forMs = parseDuration(since)
   if (forMs === null || forMs > TRIED_SINCE_MS_MAX) throw mistakeIn('since', 'Write a duration such as 30d, at most 366d.')
-  let found: Found = { breaches: [], parcels: 0, next: after }
+  let found: Omit<Found, 'counts'> = { breaches: [], parcels: 0, next: after }
   for (let tries = 0; tries < TRIES_MAX && (tries === 0 || found.next !== null); tries++) {
     const some = await tryOnSome(written.rules, forMs, found.next).catch((error: unknown) => {
       throw error instanceof AppError && error.code === 'bad_request' ? mistakeIn('rules', withLines(error, written.lineOf)) : error
     })
     found = { breaches: [...found.breaches, ...some.breaches], parcels: found.parcels + some.parcels, next: some.next }
   }
-  return found
+  return { ...found, counts: countsByRule(written.rules, found.breaches) }
 }
 
 const mistakes = z.array(z.object({ pointer: z.string(), detail: z.string() }))
@@ -105,24 +108,27 @@ function withLines({ facts, message }: AppError, lineOf: (pointer: string) => nu
 }
 
 interface Listing {
-  readonly breaches: readonly ListedBreach[]
+  readonly breaches: readonly ExplainedBreach[]
   readonly next: string | null
   readonly rule: string | null
+  readonly reference: string | null
   readonly all: boolean
 }
 
-function watchdogsPage(visit: Visit, view: WatchdogsView, { breaches, next, rule, all }: Listing, tried: Tried): string {
+function watchdogsPage(visit: Visit, view: WatchdogsView, { breaches, next, rule, reference, all }: Listing, tried: Tried): string {
   const { to, nowMs, person } = visit
   const here = to`/watchdogs`
-  const kept = { ...(rule === null ? {} : { rule }), ...(all ? { all: 'true' } : {}) }
+  const of = { ...(rule === null ? {} : { rule }), ...(reference === null ? {} : { reference }) }
+  const kept = { ...of, ...(all ? { all: 'true' } : {}) }
+  const isAll = rule === null && reference === null
   const main = html`${crumbs([to`/parcels`, 'Parcels'])}
 ${headline({ title: 'Watchdogs', lead: leadOf(view), asOf: asOfLine(nowMs, here) })}
 ${tried.found === null ? null : tryForm(visit, tried)}
 ${view.rules.length === 0 ? html`<div class="empty"><h2>No rule watches over parcels</h2><p>Add some under <code>watchdogs</code> in the config: ${link(to`/docs/insight`, 'how')}.</p></div>` : rulesTable(visit, view.rules)}
-<h2>${all ? 'All that was told' : 'Stalled now'}${rule === null ? '' : ` by ${rule}`}</h2>
-<p>${all ? link(withQuery(here, rule === null ? {} : { rule }), 'Only what lasts') : link(withQuery(here, { ...kept, all: 'true' }), 'Also what is over')}${rule === null ? null : html` · ${link(here, 'All rules')}`}</p>
-${breaches.length === 0 ? html`<p class="dim">None.</p>` : breachTable(visit, breaches, 'told last first')}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(here, { ...kept, cursor: next }), 'Older')}</p>`}
+<h2>${all ? 'All that was told' : 'Stalled now'}${rule === null ? '' : ` by ${rule}`}${reference === null ? '' : ` of the order ${reference}`}</h2>
+<p>${all ? link(withQuery(here, of), 'Only what lasts') : link(withQuery(here, { ...kept, all: 'true' }), 'Also what is over')}${isAll ? null : html` · ${link(here, reference === null ? 'All rules' : 'All parcels')}`}</p>
+${breaches.length === 0 ? html`<p class="dim">None.</p>` : breachTable(visit, breaches, { label: 'told last first', hasOrders: breaches.some((one) => one.reference !== null) })}
+${next === null ? null : html`<p class="more">${reference === null ? html`<span>Newest first</span>` : null}${link(withQuery(here, { ...kept, cursor: next }), reference === null ? 'Older' : 'Next page')}</p>`}
 ${tried.found === null ? tryForm(visit, tried) : null}`
   return renderPage(visit, { title: 'Watchdogs', section: 'parcels', person, main })
 }
@@ -150,11 +156,10 @@ ${rules}</textarea><small id="rules-hint">As under <code>watchdogs</code> in the
 </form></details>`
 }
 
-function foundOf({ to, nowMs }: Visit, { breaches, parcels, next }: Found, since: string): Markup {
+function foundOf({ to, nowMs }: Visit, { breaches, parcels, next, counts }: Found, since: string): Markup {
   const looked = `${counted(parcels, 'parcel was', 'parcels were')} looked at${next === null ? '' : ', and there are more'}.`
   if (breaches.length === 0)
     return html`<div class="note" role="status"><strong>No parcel would have been found stalled.</strong> ${looked}</div>`
-  const counts = [...Map.groupBy(breaches, ({ rule }) => rule)].map(([rule, of]) => `${rule}: ${counted(of.length, 'time', 'times')}`)
   const left = breaches.length - LIST_MAX
   return html`<div class="note" role="status"><strong>In ${since}, ${counts.join(', ')}.</strong> ${looked}${left > 0 ? ` The first ${LIST_MAX} are shown.` : null}</div>
 ${table({
@@ -169,16 +174,6 @@ ${table({
       endedAtMs === null ? 'would last' : timeInTable(endedAtMs, nowMs),
     ]),
 })}`
-}
-
-/** Says what a rule watches, such as `Ingested, and nothing for 48h`. */
-export function describeRule({ when, notWithinMs, notBy, until }: WatchdogRule): string {
-  const lists = [when.status, when.detailedStatus, when.distributionType, when.label]
-  const begins = lists.flatMap((list) => (list === null ? [] : list.join(' or '))).join(', ')
-  const ends = until === null ? 'nothing' : `no ${until.join(' or ')}`
-  if (notWithinMs !== null) return `${begins}, and ${ends} within ${formatDuration(notWithinMs)}`
-  if (notBy !== null) return `${begins}, and ${ends} by ${notBy}`
-  return `${begins}, at once`
 }
 
 function rulesTable({ to, nowMs }: Visit, rules: readonly ShownRule[]): Markup {
@@ -199,20 +194,29 @@ function rulesTable({ to, nowMs }: Visit, rules: readonly ShownRule[]): Markup {
   })
 }
 
-function breachTable({ to, nowMs }: Visit, breaches: readonly ListedBreach[], label: string): Markup {
+interface Shown {
+  readonly label: string
+  /** Whether there is a column with the order of each parcel. */
+  readonly hasOrders: boolean
+}
+
+function breachTable({ to, nowMs }: Visit, breaches: readonly ExplainedBreach[], { label, hasOrders }: Shown): Markup {
+  const orderOf = (reference: string | null) => (reference === null ? '' : link(withQuery(to`/watchdogs`, { reference }), reference))
   return table({
     label: `Breaches, ${label}`,
     columns: [
       { title: 'Parcel' },
+      ...(hasOrders ? [{ title: 'Order' }] : []),
       { title: 'Rule' },
       { title: 'Stalled since', isTime: true },
       { title: 'Told', isTime: true },
       { title: 'Carrier asked' },
       { title: 'Over', isTime: true },
     ],
-    rows: breaches.map(({ identifiers: [first = ''], rule, sinceMs, toldAtMs, checked, endedAtMs }) => [
+    rows: breaches.map(({ identifiers: [first = ''], reference, rule, why, sinceMs, toldAtMs, checked, endedAtMs }) => [
       first === '' ? '' : link(to`/parcels/${first}`, first),
-      rule,
+      ...(hasOrders ? [orderOf(reference)] : []),
+      html`${rule}<small>${why ?? 'the rule is gone or has changed'}</small>`,
       timeInTable(sinceMs, nowMs),
       timeInTable(toldAtMs, nowMs),
       checked ? 'yes' : 'could not be',

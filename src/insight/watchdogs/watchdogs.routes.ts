@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { watchdogs } from '../../core/config/schema-watchdogs.ts'
 import { formatDuration } from '../../core/domain/amounts.ts'
+import { readReference } from '../../core/domain/history/order-context.ts'
 import {
   type AnswerOf,
   identifier,
@@ -10,11 +11,10 @@ import {
   presentInstant,
   wholeNumber,
 } from '../../core/http/server/answer-schemas.ts'
-import { count, durationMs, flag, page, query, text } from '../../core/http/server/route.ts'
+import { count, durationMs, flag, page, query, read, text } from '../../core/http/server/route.ts'
 import { callRoute, jsonBody, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
-import type { ShownRule, TriedBreach } from './manage-watchdogs.ts'
+import type { ExplainedBreach, ShownRule, TriedBreach } from './manage-watchdogs.ts'
 import { TRIED_SINCE_MS_MAX } from './watchdog.rules.ts'
-import type { ListedBreach } from './watchdogs.rows.ts'
 
 const values = () => z.array(z.string()).nullable().describe('Null: any.')
 
@@ -46,7 +46,14 @@ const breachSchema = named('WatchdogBreach', () =>
   z.strictObject({
     id: numberedId(),
     rule: z.string(),
+    why: z
+      .string()
+      .nullable()
+      .describe(
+        'Of what the rule finds a parcel stalled, such as `Ingested, and nothing within 48h`; null: the rule is gone or has changed since.',
+      ),
     parcel: z.strictObject({ id: numberedId(), identifiers: z.array(identifier()) }),
+    reference: z.string().nullable().describe('The number of its order, as an app has said it; null: nobody has.'),
     since: instant().describe('Since when the parcel is stalled by the rule.'),
     checked: z.boolean().describe('Whether the carrier was asked before it was told.'),
     toldAt: instant(),
@@ -87,17 +94,20 @@ export const WATCHDOGS_ROUTES = [
   }),
   listRoute('/relay/watchdogs/breaches', {
     summary: 'List which parcels rules have found stalled, the last told first',
-    description: 'A parcel has at most a hundred. With `parcel` all of them are on one page.',
+    description:
+      'A parcel has at most a hundred. With `parcel` all of them are on one page. With `reference` they are listed parcel by parcel, and a page may hold few or none though there is a `next`.',
     query: query({
       ...page,
       rule: text.describe('Only breaches of the rule with this name.'),
       open: flag.describe('Only breaches that last.'),
       parcel: text.describe('Only breaches of the parcel with this identifier.'),
+      reference: read(readReference, 'must be the number of an order: 1 to 100 characters').describe(
+        'Only breaches of the parcels of the order with this number. Not together with `parcel`.',
+      ),
     }),
     problems: ['bad_tracking_number', 'not_found'],
     items: ['breaches', breachSchema],
-    read: ({ manageWatchdogs }, { rule, open, parcel, cursor, limit }) =>
-      manageWatchdogs.list({ rule, isOpen: open, parcel, cursor, limit }),
+    read: ({ manageWatchdogs }, { open, ...query }) => manageWatchdogs.list({ ...query, isOpen: open }),
     present: presentBreach,
   }),
   queryRoute('post', '/relay/watchdogs/try', {
@@ -124,11 +134,24 @@ function presentRule({ rule: { notWithinMs, ...rule }, loadedAtMs, open }: Shown
   return { ...rule, notWithin: notWithinMs === null ? null : formatDuration(notWithinMs), loadedAt: presentInstant(loadedAtMs), open }
 }
 
-function presentBreach({ id, rule, parcelId, identifiers, sinceMs, checked, toldAtMs, endedAtMs }: ListedBreach): BreachAnswer {
+function presentBreach({
+  id,
+  rule,
+  why,
+  parcelId,
+  identifiers,
+  reference,
+  sinceMs,
+  checked,
+  toldAtMs,
+  endedAtMs,
+}: ExplainedBreach): BreachAnswer {
   return {
     id: String(id),
     rule,
+    why,
     parcel: { id: String(parcelId), identifiers },
+    reference,
     since: presentInstant(sinceMs),
     checked,
     toldAt: presentInstant(toldAtMs),

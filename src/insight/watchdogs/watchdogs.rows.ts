@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
 import type { Session } from '../../core/store/engine.ts'
+import { findByReference, loadContexts } from '../../core/store/history/order-contexts.ts'
 import { loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { loadBreachesOf } from '../../core/store/history/watched.ts'
 import { loadSetting, removeSetting, saveSetting } from '../../core/store/settings.ts'
 import { statement } from '../../core/store/statement.ts'
 import type { FirstLoads, KnownBreach } from './watchdog.rules.ts'
@@ -241,6 +243,8 @@ export interface BreachFilter {
 export interface ListedBreach extends KnownBreach {
   readonly parcelId: number
   readonly identifiers: readonly string[]
+  /** The number of the order; null: nobody has said it. */
+  readonly reference: string | null
   readonly checked: boolean
   readonly toldAtMs: number
 }
@@ -259,15 +263,52 @@ export async function listBreachesOfParcel(session: Session, identifier: string)
   return parcel === undefined ? null : await named(session, await session.all(ofParcel, { parcelId: parcel.parcel_id }))
 }
 
+/** So many parcels of an order are looked at for a page. */
+export const PARCELS_AT_ONCE = 100
+
+/** Where a page of an order's breaches begins: at a parcel, and of that only with breaches of lower ids. */
+export interface OrderPlace {
+  readonly parcelId: number
+  readonly before: number
+}
+
+interface OrderFilter extends Pick<BreachFilter, 'rule' | 'isOpen' | 'limit'> {
+  readonly reference: string
+  readonly from: OrderPlace
+}
+
+/**
+ * Lists the breaches of an order, parcel by parcel in the order of their ids, of each the one that was told last first. A page may hold few, because it
+ * looks at some parcels only. Null: no parcel from there on belongs to the order.
+ */
+export async function listBreachesOfOrder(
+  session: Session,
+  { reference, rule, isOpen, from, limit }: OrderFilter,
+): Promise<{ readonly breaches: readonly ListedBreach[]; readonly next: OrderPlace | null } | null> {
+  const ids = await findByReference(session, { reference, after: from.parcelId - 1, limit: PARCELS_AT_ONCE })
+  const lastId = ids.at(-1)
+  if (lastId === undefined) return null
+  const found = (await loadBreachesOf(session, ids))
+    .filter((row) => row.parcel_id > from.parcelId || row.id < from.before)
+    .filter((row) => (rule === null || row.rule === rule) && (!isOpen || row.ended_at_ms === null))
+    .toSorted((one, other) => one.parcel_id - other.parcel_id || other.id - one.id)
+  const shown = found.slice(0, limit)
+  const last = found.length > limit ? shown.at(-1) : undefined
+  const rest = ids.length === PARCELS_AT_ONCE ? { parcelId: lastId, before: 0 } : null
+  return { breaches: await named(session, shown), next: last === undefined ? rest : { parcelId: last.parcel_id, before: last.id } }
+}
+
 type BreachRow = typeof ofParcel extends { types?: (params: never) => infer Row } ? Row : never
 
 async function named(session: Session, rows: readonly BreachRow[]): Promise<readonly ListedBreach[]> {
   const ids = [...new Set(rows.map((row) => row.parcel_id))]
-  const names = Map.groupBy(ids.length === 0 ? [] : await loadIdentifiersOf(session, ids), (row) => row.parcel_id)
+  const [identifiers, contexts] = await Promise.all([ids.length === 0 ? [] : loadIdentifiersOf(session, ids), loadContexts(session, ids)])
+  const names = Map.groupBy(identifiers, (row) => row.parcel_id)
   return rows.map((row) => ({
     id: row.id,
     parcelId: row.parcel_id,
     identifiers: (names.get(row.parcel_id) ?? []).map(({ value }) => value),
+    reference: contexts.get(row.parcel_id)?.reference ?? null,
     rule: row.rule,
     sinceMs: row.since_ms,
     checked: row.is_checked === 1,

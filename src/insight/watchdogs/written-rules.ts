@@ -1,4 +1,5 @@
 import { offsetOf, parseSource, valuesOf } from '../../core/config/source.ts'
+import { counted } from '../../core/domain/amounts.ts'
 import { isObject, member } from '../../core/domain/json-body.ts'
 
 /** Rules as somebody has written them, unchecked. */
@@ -29,4 +30,11 @@ export function readRules(text: string): WrittenRules | string {
     return lineAt(offsetOf(source, [...base, ...path], 'value'))
   }
   return { rules, lineOf }
+}
+
+/** Says how often each rule would have found a parcel stalled, also of one that found none. */
+export function countsByRule(rules: readonly unknown[], breaches: readonly { readonly rule: string }[]): readonly string[] {
+  const found = Map.groupBy(breaches, ({ rule }) => rule)
+  const names = rules.map((rule) => String(isObject(rule) ? member(rule, 'name') : ''))
+  return names.map((name) => `${name}: ${counted(found.get(name)?.length ?? 0, 'time', 'times')}`)
 }

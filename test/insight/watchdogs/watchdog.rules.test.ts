@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   deadlineOf,
+  describeRule,
   earliestDueMs,
   judge,
   nextTimeOfDay,
@@ -233,4 +234,16 @@ describe('9.5: what the relay sees', () => {
   ] as const)('%s', (sight, given) => {
     expect(sightOf(given)).toBe(sight)
   })
+})
+
+test.each([
+  ['Ingested, and nothing within 2d', {}],
+  ['Ingested, and no DeliveryStarted or Returned within 2d', { until: ['DeliveryStarted', 'Returned'] }],
+  ['Ingested, and 1m have passed', { until: [], notWithinMs: MINUTE_MS }],
+  ['Ingested, and nothing by 22:00', { notWithinMs: null, notBy: '22:00' }],
+  ['Ingested, and 22:00 has come', { until: [], notWithinMs: null, notBy: '22:00' }],
+  ['Ingested, at once', { until: [], notWithinMs: null }],
+  ['Created or Ingested, priority=high, and nothing within 2d', { when: { status: ['Created', 'Ingested'], label: ['priority=high'] } }],
+])('a rule is said in words: %s', (words, rule) => {
+  expect(describeRule(aRule(rule))).toBe(words)
 })

@@ -4,10 +4,11 @@ import { afterAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { closeOpened, openCarrier } from '../../core/carrier/carrier-double.ts'
 import { pushBody } from '../../support/history/builders.ts'
+import { loggedInAt } from '../../support/portal/portal-visitor.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
 import { push } from '../../support/relay/relay.ts'
 import { relayOfTest } from '../../support/relay/relay-of-test.ts'
-import { operatorEnv, runCommand } from '../../support/relay/run-command.ts'
+import { commandsOf, operatorEnv, runCommand } from '../../support/relay/run-command.ts'
 
 afterAll(closeOpened)
 
@@ -45,6 +46,8 @@ test('9.3: a stalled parcel is asked about, told in the feed, and over with its 
     ['recovered', 'no-scan'],
   ])
   expect((await operate('GET', '/relay/watchdogs/breaches?parcel=NONE1')).status).toBe(404)
+  expect((await operate('GET', '/relay/watchdogs/breaches?reference=NONE1')).status).toBe(404)
+  expect((await operate('GET', '/relay/watchdogs/breaches?reference=%20')).status).toBe(400)
   expect((await operate('GET', '/relay/watchdogs/breaches?cursor=x')).status).toBe(400)
 })
 
@@ -53,10 +56,17 @@ test('rules are tried on stored histories; a wrong rule is refused with what and
   const nowMs = Date.now()
   await push(publicUrl, scan('Ingested', nowMs - 5 * HOUR_MS))
   const file = join(folder, 'rules.yaml')
-  writeFileSync(file, 'watchdogs:\n  - { name: tried, when: { status: [Ingested] }, notWithin: 2h }\n')
+  writeFileSync(
+    file,
+    'watchdogs:\n  - { name: tried, when: { status: [Ingested] }, notWithin: 2h }\n  - { name: stuck-out, when: { status: [Never] } }\n',
+  )
   const env = operatorEnv(relay)
-  expect((await runCommand(['watchdogs', 'try', file], env)).stdout).toMatch(/tried\s+AB123456789SE\s+\S+Z\s+still[\s\S]*tried: 1 time/)
-  expect((await runCommand(['watchdogs', 'try', file, '--since', '1h'], env)).stdout).toBe('No parcel would have been found stalled.\n')
+  expect((await runCommand(['watchdogs', 'try', file], env)).stdout).toMatch(
+    /tried\s+AB123456789SE\s+\S+Z\s+still[\s\S]*tried: 1 time\nstuck-out: 0 times\n$/,
+  )
+  expect((await runCommand(['watchdogs', 'try', file, '--since', '1h'], env)).stdout).toBe(
+    'No parcel would have been found stalled.\ntried: 0 times\nstuck-out: 0 times\n',
+  )
   const wrong = await operate('POST', '/relay/watchdogs/try', [{ name: 'x', when: {} }])
   expect([wrong.status, wrong.body.detail]).toEqual([400, expect.stringContaining('0.when must name a status')])
   expect((await runCommand(['watchdogs', 'try', join(folder, 'none.yaml')], env)).code).not.toBe(0)
@@ -82,4 +92,36 @@ test('9.5: while the carrier cannot be reached, no verdict is told; since when i
     60_000,
   )
   expect(await breaches()).toEqual([])
+})
+
+test('which parcels of an order are late, and why, is one question, of commands, the API and the page', async () => {
+  const carrier = await openCarrier()
+  const { operate, breaches, publicUrl, ...relay } = await start({}, carrier.url)
+  await push(publicUrl, scan('Ingested', Date.now() - 2 * HOUR_MS))
+  await vi.waitFor(async () => expect(await breaches()).toHaveLength(1), 20_000)
+  const why = 'Ingested, and nothing within 1h'
+  expect(await breaches('?parcel=AB123456789SE')).toMatchObject([{ reference: null, why }])
+  const command = commandsOf(relay)
+  expect((await command('watchdogs')).stdout).not.toMatch(/order/i)
+  expect((await operate('PUT', '/relay/parcels/AB123456789SE', { reference: 'ORDER-1207' })).status).toBe(200)
+  expect((await operate('PUT', '/relay/parcels/OTHER12345', { reference: 'ORDER-1' })).status).toBe(201)
+  expect(await breaches('?reference=ORDER-1207&open=true')).toMatchObject([{ reference: 'ORDER-1207', why }])
+  expect(await breaches('?reference=ORDER-1')).toEqual([])
+  const ofOrder = await command('watchdogs', '--reference', 'ORDER-1207')
+  expect(ofOrder.stdout).toMatch(/ORDER-1207\s+\w+\s+no-scan\s+Ingested, and nothing within 1h/)
+  expect((await command('watchdogs', '--reference', 'ORDER-1')).stdout).toContain('No parcel is stalled.')
+  const refused = await command('watchdogs', '--parcel', 'ORDER-1207')
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringMatching(/hyphen\. --reference takes the number of an order/)])
+  expect((await command('watchdogs', '--reference', 'ORDER-9')).stderr).toContain('No parcel belongs to an order with this number')
+  expect((await command('watchdogs', '--help')).stdout.replaceAll(/\s+/g, ' ')).toContain(
+    '"watchdogs list --help" has the options --rule, --parcel, --reference and --ended',
+  )
+  const visitor = await loggedInAt(relay.internalUrl)
+  const all = (await visitor.get('/watchdogs')).text
+  expect(all).toContain('href="/watchdogs?reference=ORDER-1207"')
+  expect(all).toContain(`<small>${why}</small>`)
+  const one = (await visitor.get('/watchdogs?reference=ORDER-1207')).text
+  expect(one).toContain('Stalled now of the order ORDER-1207')
+  expect(one).toContain(`<small>${why}</small>`)
+  expect((await visitor.get('/watchdogs?reference=ORDER-1')).text).not.toContain(`<small>${why}</small>`)
 })

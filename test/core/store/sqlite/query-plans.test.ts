@@ -41,6 +41,14 @@ test('waiting and dead deliveries are counted on indexes alone', async () => {
   ])
 })
 
+test('the breaches of an order are found by indexes of its parcels', async () => {
+  const planOf = await openPlans()
+  const parcels = "select parcel_id from order_context where reference = 'A-1' and parcel_id > +1 order by parcel_id limit +2"
+  expect(await planOf(parcels)).toEqual([expect.stringMatching(/USING COVERING INDEX \w+ \(reference=\? AND parcel_id>\?\)/)])
+  const breaches = "select * from watchdog_breach where parcel_id in (select value from json_each('[1]')) order by parcel_id, id"
+  expect((await planOf(breaches))[0]).toMatch(/^SEARCH watchdog_breach USING INDEX watchdog_breach_once \(parcel_id=\?\)/)
+})
+
 const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
 test('only a count of all rows reads a whole table, and no statement sorts before its limit', async () => {
