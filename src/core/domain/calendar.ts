@@ -12,7 +12,20 @@ const REMEMBERED_MAX = 4000
 /** Before it years have fewer than four digits, and days are those of UTC. */
 const YEAR_1000_MS = Date.UTC(1000)
 
-let last: { readonly zone: string; readonly clock: Intl.DateTimeFormat; readonly offsets: Map<number, number> } | null = null
+/** The time zones that were asked for: the config names two, and a reload may name others. */
+const clocks = new Map<string, { readonly clock: Intl.DateTimeFormat; readonly offsets: Map<number, number> }>()
+const ZONES_MAX = 16
+
+function clockOf(zone: string) {
+  const known = clocks.get(zone)
+  if (known !== undefined) return known
+  const date = { calendar: 'gregory', year: 'numeric', month: 'numeric', day: 'numeric' } as const
+  const time = { hourCycle: 'h23', hour: 'numeric', minute: 'numeric', second: 'numeric' } as const
+  const made = { clock: new Intl.DateTimeFormat('en-GB', { timeZone: zone, ...date, ...time }), offsets: new Map<number, number>() }
+  if (clocks.size >= ZONES_MAX) clocks.clear()
+  clocks.set(zone, made)
+  return made
+}
 
 /**
  * Returns what a clock in a time zone shows at an instant, to the second, as if it showed UTC. The platform takes microseconds to say it, so the offsets of
@@ -20,12 +33,7 @@ let last: { readonly zone: string; readonly clock: Intl.DateTimeFormat; readonly
  */
 export function wallClockMs(zone: string, atMs: number): number {
   if (atMs < YEAR_1000_MS) return atMs
-  if (last?.zone !== zone) {
-    const date = { calendar: 'gregory', year: 'numeric', month: 'numeric', day: 'numeric' } as const
-    const time = { hourCycle: 'h23', hour: 'numeric', minute: 'numeric', second: 'numeric' } as const
-    last = { zone, clock: new Intl.DateTimeFormat('en-GB', { timeZone: zone, ...date, ...time }), offsets: new Map() }
-  }
-  const { clock, offsets } = last
+  const { clock, offsets } = clockOf(zone)
   const quarter = Math.floor(atMs / QUARTER_MS)
   let offset = offsets.get(quarter)
   if (offset === undefined) {

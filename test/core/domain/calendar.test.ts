@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { dayIn, wallClockMs } from '../../../src/core/domain/calendar.ts'
 
 test.each([
@@ -29,4 +29,11 @@ test('at any time since 1973 a clock shows what the platform says of that very s
       }
     }),
   )
+})
+
+test('zones that are asked for in turns, as days and quiet hours are, are each prepared once', () => {
+  const made = vi.spyOn(Intl, 'DateTimeFormat')
+  for (let turn = 0; turn < 10; turn++) for (const zone of ['Asia/Tokyo', 'America/Lima']) wallClockMs(zone, Date.UTC(2026, 10, 30))
+  expect(made).toHaveBeenCalledTimes(2)
+  made.mockRestore()
 })
