@@ -28,7 +28,6 @@ import {
   tellQuarantined,
   tellUnderstood,
 } from '../problems/trouble.ts'
-
 import { listRefused, removeRefused, saveRefused } from '../refused/refused-pushes.rows.ts'
 import { notStoredSince, staleRefused } from '../refused/refused-pushes.rules.ts'
 

@@ -3,7 +3,6 @@ import { isUnderstood } from '../../domain/history/observation.ts'
 import type { BatchReport, Incoming, RecordRules } from '../../domain/history/recording.ts'
 import { notAhead } from '../../domain/instant.ts'
 import { type CadenceModel, type CarrierSilence, encodeSilence, nextPoll, noSilence, parseSilence } from '../../domain/polling/cadence.ts'
-import { parseCarrierMemory } from '../../domain/polling/call-budget.ts'
 import {
   encodePushRecord,
   encodeScanRate,
@@ -283,22 +282,6 @@ export function createModelVerbs(
     planPoll: async (facts) => nextPoll(facts, currentModel(), cadence),
     pushChannel: async () => checkpoint.view(model.learnt(), missedPushGraceMs),
     checkpointModel: () => checkpoint.keep(model.learnt()),
-  }
-}
-
-const MEMORY = 'carrier-memory'
-
-/** Creates the verbs that store facts about calls of the carrier, so that they outlast a restart. Reading throws if the record is damaged. */
-export function createCarrierMemory(store: Transactions): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
-  return {
-    carrierMemory: () =>
-      store.transaction(async (tx) => {
-        const kept = await tx.loadSetting(MEMORY)
-        const memory = kept === null ? null : parseCarrierMemory(new TextDecoder().decode(kept))
-        if (kept !== null && memory === null) throw new Error('the stored record about the carrier is damaged or of another format')
-        return memory
-      }),
-    rememberCarrier: (memory) => store.transaction((tx) => saveSetting(tx, MEMORY, new TextEncoder().encode(JSON.stringify(memory)))),
   }
 }
 

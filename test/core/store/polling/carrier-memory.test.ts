@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { CarrierMemory } from '../../../../src/core/domain/polling/call-budget.ts'
-import { createCarrierMemory } from '../../../../src/core/flow/polling/model-checkpoint.ts'
+import { createCarrierMemory } from '../../../../src/core/flow/polling/carrier-memory.tx.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { saveSetting } from '../../../../src/core/store/settings.ts'
 import { engines, openBareStore } from '../../../support/store/engines.ts'
