@@ -36,7 +36,7 @@ export function exportCommand(): Command {
         fail(`export: ${describeFailure(error)}. What was exported before is as it was.`)
       }
     })
-  return addRelayOptions(command)
+  return addRelayOptions(command, 'status')
 }
 
 function readCount(text: string): number {

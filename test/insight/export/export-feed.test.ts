@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type ExportOptions, exportFeed, type ReadFeed } from '../../../src/insight/export/export-feed.ts'
-import { type ExportFolder, openExportFolder } from '../../../src/insight/export/export-folder.ts'
+import { openExportFolder } from '../../../src/insight/export/export-folder.ts'
 import { COLUMNS, type FeedEvent, FORMATS, type Format, flatRows } from '../../../src/insight/export/flat-rows.rules.ts'
 import { nameOf } from '../../../src/insight/export/manifest.rules.ts'
 import { applyErasures } from '../../../src/insight/export/remove-rows.ts'
-import { faultsIn, manifestIn, rowsIn } from '../../support/insight/exported.ts'
+import { faultsIn, inFolder, manifestIn, rowsIn } from '../../support/insight/exported.ts'
 import { feedOf } from '../../support/insight/feed-in-memory.ts'
 import { someEvents } from '../../support/insight/some-events.ts'
 import { dyingAtStep } from '../../support/runner/dying-at-step.ts'
@@ -16,15 +16,6 @@ import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const OPTIONS: ExportOptions = { format: null, rowsMax: 3, until: null, afterRestore: false, progress: () => undefined }
-
-async function inFolder<T>(directory: string, work: (folder: ExportFolder) => Promise<T> | T): Promise<T> {
-  const folder = openExportFolder(directory, true)
-  try {
-    return await work(folder)
-  } finally {
-    folder.close()
-  }
-}
 
 const exportTo = (directory: string, read: ReadFeed, options: Partial<ExportOptions> = {}) =>
   inFolder(directory, (folder) => exportFeed(folder, read, { ...OPTIONS, ...options }))

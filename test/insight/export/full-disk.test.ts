@@ -2,10 +2,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { describeFailure } from '../../../src/core/domain/system-reason.ts'
 import { exportFeed } from '../../../src/insight/export/export-feed.ts'
-import { type ExportFolder, openExportFolder } from '../../../src/insight/export/export-folder.ts'
 import { type FeedEvent, FORMATS, flatRows } from '../../../src/insight/export/flat-rows.rules.ts'
 import { applyErasures } from '../../../src/insight/export/remove-rows.ts'
-import { faultsIn, manifestIn, rowsIn } from '../../support/insight/exported.ts'
+import { faultsIn, inFolder, manifestIn, rowsIn } from '../../support/insight/exported.ts'
 import { feedOf } from '../../support/insight/feed-in-memory.ts'
 import { onFullDisk } from '../../support/runner/dying-at-step.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
@@ -21,15 +20,6 @@ const event = (sequence: number): FeedEvent => ({
 const EVENTS = Array.from({ length: 7 }, (_, at) => event(at + 1))
 const ERASED: FeedEvent = { sequence: 8, kind: 'erased', parcel: { id: '1' } }
 const rowsUpTo = (sequence: number) => EVENTS.filter((one) => one.sequence <= sequence).flatMap(flatRows)
-
-async function inFolder<T>(directory: string, work: (folder: ExportFolder) => Promise<T> | T): Promise<T> {
-  const folder = openExportFolder(directory, true)
-  try {
-    return await work(folder)
-  } finally {
-    folder.close()
-  }
-}
 
 const exportTo = (directory: string, events: readonly FeedEvent[], format: (typeof FORMATS)[number] | null = null) =>
   inFolder(directory, (folder) =>

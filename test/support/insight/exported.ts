@@ -1,9 +1,20 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type ExportFolder, openExportFolder } from '../../../src/insight/export/export-folder.ts'
 import { COLUMNS, type Format } from '../../../src/insight/export/flat-rows.rules.ts'
 import { type Manifest, parseManifest } from '../../../src/insight/export/manifest.rules.ts'
 import { queryDuckDb } from './duckdb.ts'
+
+/** Works in a folder of exports, which no other export uses meanwhile. */
+export async function inFolder<T>(directory: string, work: (folder: ExportFolder) => Promise<T> | T): Promise<T> {
+  const folder = openExportFolder(directory, true)
+  try {
+    return await work(folder)
+  } finally {
+    folder.close()
+  }
+}
 
 export function manifestIn(folder: string): Manifest {
   const path = join(folder, 'manifest.json')
