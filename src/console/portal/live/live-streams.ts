@@ -178,7 +178,7 @@ const BEATS_PER_LOOK = 8
 /** After this many beats (15 s) without a line, a comment is sent, so that no proxy closes the connection. */
 const BEATS_QUIET_MAX = 60
 
-const HEADERS = { ...EVENT_STREAM_HEADERS, 'X-Content-Type-Options': 'nosniff' }
+const HEADERS = new Map(Object.entries({ ...EVENT_STREAM_HEADERS, 'X-Content-Type-Options': 'nosniff' }))
 
 /** Creates the streams of open pages. One look at the data serves all streams. While no page is open, there are no looks. */
 export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPorts) {
@@ -224,7 +224,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
     stream.quiet = 0
     // The buffer is full of short lines that the browser has not read, so the browser is gone.
     if (stream.res.writableNeedDrain) stream.res.destroy()
-    else stream.res.write(text)
+    else if (!stream.res.writableEnded) stream.res.write(text)
   }
 
   return {
@@ -240,14 +240,14 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
       const closed = new Promise<void>((resolve) => {
         res.once('close', resolve)
       })
+      // A look or a beat for all may write to this stream, or end it, before its own look has ended.
+      res.statusCode = 200
+      res.setHeaders(HEADERS)
       streams.add(stream)
       beating ??= repeat(beat, BEAT_MS)
       // Look before the answer begins, so that the next look detects every change since then.
       await lookForAll()
-      if (!res.headersSent && !res.destroyed) {
-        res.writeHead(200, HEADERS)
-        res.write('retry: 2000\n\n')
-      }
+      if (!res.writableEnded && !res.destroyed) res.write('retry: 2000\n\n')
       await closed
       streams.delete(stream)
       if (streams.size > 0) return
