@@ -77,7 +77,7 @@ export function createDayCounts(zone: string) {
   const rows = new Map<string, Addition & { readonly counts: Record<string, number> }>()
   return {
     /** `day`: on which it happened. `foundAtMs`: when the relay learnt of it. */
-    add({ day, foundAtMs }: { readonly day: number; readonly foundAtMs: number }, name: string, count: number): void {
+    add({ day, foundAtMs }: { readonly day: number; readonly foundAtMs: number }, added: Counts): void {
       const month = monthOf(day)
       const foundOn = dayIn(zone, foundAtMs)
       const isLate = foundOn >= month.closes
@@ -85,7 +85,7 @@ export function createDayCounts(zone: string) {
       const key = `${kind} ${fromMs}`
       const row = rows.get(key) ?? { kind, fromMs, counts: {} }
       rows.set(key, row)
-      row.counts[name] = (row.counts[name] ?? 0) + count
+      for (const [name, count] of Object.entries(added)) row.counts[name] = (row.counts[name] ?? 0) + count
     },
     additions: (): readonly Addition[] => [...rows.values()],
   }
@@ -120,8 +120,7 @@ export interface NotedFacts {
 export function foldNotes(notes: readonly FoundNote[], zone: string, counts: ReturnType<typeof createDayCounts>): NotedFacts {
   const dayOf = (quarter: number) => dayIn(zone, quarter * QUARTER_MS)
   for (const { atMs: foundAtMs, note } of notes)
-    for (const [quarter, names] of Object.entries(note.counts))
-      for (const [name, count] of Object.entries(names)) counts.add({ day: dayOf(Number(quarter)), foundAtMs }, name, count)
+    for (const [quarter, added] of Object.entries(note.counts)) counts.add({ day: dayOf(Number(quarter)), foundAtMs }, added)
   const proofs = <Row>(
     rows: (note: ReportNote) => readonly Row[] | undefined,
     read: (row: Row) => readonly [string, number, number, number],

@@ -32,7 +32,7 @@ async function foldSome(tx: WriteTx, { nowMs, zone }: Request): Promise<boolean>
     await makeSetting(tx, COUNTED_FROM, Buffer.from(String(dayIn(zone, Math.min(nowMs, ...notes.map(({ atMs }) => atMs))))))
   const counts = createDayCounts(zone)
   const facts = foldNotes(notes, zone, counts)
-  for (const proof of await addProofs(tx, facts.unique)) counts.add(proof, proof.name, 1)
+  for (const proof of await addProofs(tx, facts.unique)) counts.add(proof, { [proof.name]: 1 })
   const examples = [...facts.examples, ...(await foldPolled(tx, facts, counts))]
   await addExamples(tx, examples)
   await Promise.all(facts.outages.map((outage) => addOutage(tx, outage)))
@@ -48,9 +48,9 @@ async function foldPolled(tx: WriteTx, { polled }: NotedFacts, counts: ReturnTyp
   )
   return polled.filter((push) => {
     const days = push.polledAs.flatMap((sequence) => found.get(sequence) ?? [])
-    for (const day of days) counts.add({ ...push, day }, 'lost', -1)
+    for (const day of days) counts.add({ ...push, day }, { lost: -1 })
     const isMoved = days.length > 0 && !push.isLate
-    if (isMoved) counts.add(push, 'late', 1)
+    if (isMoved) counts.add(push, { late: 1 })
     return isMoved
   })
 }

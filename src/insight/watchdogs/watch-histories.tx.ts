@@ -40,8 +40,8 @@ function changedParcels({ writes }: Pick<ChangeSet, 'writes'>, rules: WatchdogRu
       changed.set(join.parcel.parcelId, AT_ONCE)
     }
     for (const { parcelId, kept } of sightings) {
-      const { sighting, learntAtMs } = kept
-      const dueAtMs = earliestDueMs(rules, { ...sighting, atMs: sighting.instant.atMs, learntAtMs })
+      const { status, detailedStatus, instant } = kept.sighting
+      const dueAtMs = earliestDueMs(rules, { status, detailedStatus, atMs: instant.atMs, learntAtMs: kept.learntAtMs })
       const before = changed.get(parcelId) ?? null
       changed.set(parcelId, dueAtMs === null || before === null ? (dueAtMs ?? before) : Math.min(dueAtMs, before))
     }

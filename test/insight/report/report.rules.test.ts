@@ -57,7 +57,7 @@ describe('the days of the report', () => {
       fc.property(instant, instant, fc.constantFrom(...ZONES), (happenedMs, foundAtMs, zone) => {
         const counts = createDayCounts(zone)
         const day = dayIn(zone, happenedMs)
-        counts.add({ day, foundAtMs }, 'lost', -1)
+        counts.add({ day, foundAtMs }, { lost: -1 })
         const month = monthOf(day)
         const foundOn = dayIn(zone, foundAtMs)
         const isClosed = foundOn >= month.to + 14 * DAY_MS

@@ -134,6 +134,8 @@ export function latenessOfClass(at: number): number {
   return at === 0 ? FIRST_CLASS_MS / 2 : FIRST_CLASS_MS * Math.exp(GROWTH * (at - 0.5))
 }
 
+const CLASS_NAMES = Array.from({ length: CLASSES_MAX + 1 }, (_, at) => `b${at}`)
+
 /** A note keeps at most this many ids of a kind as evidence. */
 const EVIDENCE_MAX = 20
 
@@ -160,10 +162,15 @@ export function summarizeNotes(noted: readonly Noted[]): ReportNote {
   const counts: Record<string, Record<string, number>> = {}
   const lists: Lists = { evidence: [], polled: [], lost: [], disagreed: [], outages: [] }
   const kept = new Map<string, number>()
+  let last: { readonly quarter: number; readonly names: Record<string, number> } | null = null
   const count = (quarter: number, name: string) => {
-    const names = counts[quarter] ?? {}
-    names[name] = (names[name] ?? 0) + 1
-    counts[quarter] = names
+    // Most pushes of a batch are of one quarter.
+    if (last?.quarter !== quarter) {
+      const names = counts[quarter] ?? {}
+      counts[quarter] = names
+      last = { quarter, names }
+    }
+    last.names[name] = (last.names[name] ?? 0) + 1
   }
   const countProved = (name: string, quarter: number, inboxId: number) => {
     count(quarter, name)
@@ -181,7 +188,7 @@ export function summarizeNotes(noted: readonly Noted[]): ReportNote {
     else if (one.kind === 'disagreed') lists.disagreed.push([quarter, one.parcelId])
     else if (one.kind === 'pushed') {
       count(quarter, 'pushed')
-      count(quarter, `b${latenessClassOf(one.latenessMs)}`)
+      count(quarter, CLASS_NAMES[latenessClassOf(one.latenessMs)] ?? '')
       if (one.polledAs.length > 0) lists.polled.push([quarter, one.isLate ? 1 : 0, one.inboxId, ...one.polledAs])
       if (one.isLate) countProved('late', quarter, one.inboxId)
     } else countProved(one.kind, quarter, one.inboxId)
