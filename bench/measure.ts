@@ -51,14 +51,18 @@ export async function measure(load: Generator, pid: number, options: RunOptions)
   }
 }
 
-/** Measures all in turn in each round (A B C A B C), so that changes of the machine affect all alike. */
+/** Measures all in turn, each round from the next on (A B C, B C A), so that changes of the machine, and what one leaves to the next, affect all alike. */
 export async function interleave<Of extends Measurement, Name extends string>(
   rounds: number,
   measurements: Readonly<Record<Name, (round: number) => Promise<Of>>>,
 ): Promise<Readonly<Record<Name, readonly Of[]>>> {
   // The loop below fills every name.
-  const taken = Object.fromEntries(Object.keys(measurements).map((name) => [name, []])) as unknown as Record<Name, Of[]>
-  for (let round = 0; round < rounds; round++) for (const name in measurements) taken[name].push(await measurements[name](round))
+  const names = Object.keys(measurements) as Name[]
+  const taken = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, Of[]>
+  for (let round = 0; round < rounds; round++) {
+    const first = round % names.length
+    for (const name of [...names.slice(first), ...names.slice(0, first)]) taken[name].push(await measurements[name](round))
+  }
   return taken
 }
 
