@@ -87,7 +87,7 @@ async function openSilent(engine: Engine, parcels: number) {
 
 describe.each(engines)('a silent carrier, on $name', (engine) => {
   test('9.5: while the relay is deaf nothing is told; each parcel is asked about once, and only what is silent is told, once', async () => {
-    const parcels = byForm(12, 1000, 20_000)
+    const parcels = byForm(12, 1000, 100_000)
     const { world, pass, passes, waiting, told, reads } = await openSilent(engine, parcels)
     const events = async () =>
       (await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: 10 })).map(({ event }) => event)
