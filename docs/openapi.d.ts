@@ -2871,6 +2871,8 @@ export interface components {
             };
             /** @description The status of its event; null: the body has none, or is too long to be read for a list. */
             status: string | null;
+            /** @description When its event happened; null: as with `status`. */
+            eventAt: string | null;
             /** @description Where its body is wrong; null: the fault is not in the body, or the body is too long to be read for a list. */
             place: {
                 /** @description The wrong member, such as `eventTime` or `trackingIds[1]`; null: no single member is wrong. */
@@ -2910,6 +2912,8 @@ export interface components {
             };
             /** @description The status of its event; null: the body has none, or is too long to be read for a list. */
             status: string | null;
+            /** @description When its event happened; null: as with `status`. */
+            eventAt: string | null;
             /** @description Where its body is wrong; null: the fault is not in the body, or the body is too long to be read for a list. */
             place: {
                 /** @description The wrong member, such as `eventTime` or `trackingIds[1]`; null: no single member is wrong. */
@@ -7375,4 +7379,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 75ab07292c28373af7d5da286195aee15f4ac8a2a2f9c923cc41ad63e9714224
+// Made of docs/openapi.json with the SHA-256 03fe8fa9d2c23b7c7aaebd66f0535dc5985c8fdea4732fd6b5989ec297c839d1

@@ -38,6 +38,8 @@ test('pushes are listed and shown raw, and a recorded push cannot be reprocessed
   expect((await operator('GET', '/relay/inbox/2')).body).toMatchObject({ body: '/wA=', text: null })
   expect((await operator('GET', '/relay/inbox/1')).body).toMatchObject({ state: 'recorded', text: good.toString() })
   expect((await operator('GET', '/relay/inbox?limit=1')).body).toMatchObject({ pushes: [{ id: '2' }], next: '2' })
+  const happened = JSON.parse(good.toString()).eventTime
+  expect(await inboxCommand(world.internalUrl, '1')).toContain(`24 h after the event at ${happened}  60000001`)
   const reprocess = async (id: string) => {
     const answer = await operator('POST', `/relay/inbox/${id}/reprocess`)
     return [answer.status, answer.body.outcome ?? answer.body.type]

@@ -58,6 +58,21 @@ test('pushes can be listed by the time of their arrival, on the page and in the 
   expect([wrong.status, wrong.text]).toEqual([400, expect.stringContaining('To must be a time such as')])
 })
 
+test('a push says when its event happened, when it came, and how much later that was', async () => {
+  const eventAt = new Date(Date.now() - 2 * 3_600_000 - 5 * 60_000).toISOString()
+  expect((await push(ofFile().publicUrl, pushBody({ trackingIds: ['70000021'], eventTime: eventAt }))).status).toBe(200)
+  const operator = await operatorOf(ofFile())
+  const { body } = await operator('GET', '/relay/inbox?parcel=70000021')
+  expect(body).toMatchObject({ pushes: [{ eventAt }] })
+  const visitor = await loggedIn()
+  expect((await visitor.get(`/inbox/${idIn(body)}`)).text).toMatch(
+    new RegExp(
+      `Event happened</dt><dd><time datetime="${eventAt}".*\n?.*Received</dt><dd><time [^>]*>[^<]*</time> <small>2 h 5 min after the event</small>`,
+    ),
+  )
+  expect((await visitor.get(`/inbox/${await pushWrong('70000022')}`)).text).toContain('Event happened</dt><dd>not told</dd>')
+})
+
 test('a dismissed push is reprocessed only by its id, and not with the others', async () => {
   const operator = await operatorOf(ofFile())
   const [dismissed, other] = [await pushWrong('70000002'), await pushWrong('70000003')]

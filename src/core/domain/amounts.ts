@@ -33,6 +33,12 @@ export function spanText(lengthMs: number): string {
   return days < 14 && hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`
 }
 
+/** Says how long after its event a push came: `12 min after the event`. */
+export function latenessText(eventAtMs: number, cameAtMs: number): string {
+  const length = spanText(Math.abs(cameAtMs - eventAtMs))
+  return cameAtMs < eventAtMs ? `${length} before the time of its event` : `${length} after the event`
+}
+
 const UNITS = [
   ['d', 86_400_000],
   ['h', 3_600_000],

@@ -13,7 +13,7 @@ import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { age, type Cell, createProgressLine, plain, type StepEnd, shownBody, table, takeSteps } from '../../console/cli/terminal.ts'
 import type { OverviewAnswer } from '../../console/overview/overview.routes.ts'
 import type { RefreshedAnswer } from '../../console/parcels/parcels.routes.ts'
-import { counted, countText } from '../../core/domain/amounts.ts'
+import { counted, countText, latenessText } from '../../core/domain/amounts.ts'
 import { QUARANTINE_REASONS } from '../../core/domain/history/observation.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
 import { followJob } from '../jobs/follow-job.ts'
@@ -177,7 +177,9 @@ function faultAt({ member, found, missing, unknown }: NonNullable<ListedPushAnsw
 
 function describe(push: PushAnswer): string {
   const [id, received, parcel, status, state, why] = rowOf(push).map((cell) => (typeof cell === 'string' ? cell : cell.text))
-  const words = [`push ${id}`, `received ${push.receivedAt} (${received})`, parcel, status, state, why]
+  const { eventAt, receivedAt } = push
+  const late = eventAt === null ? '' : `${latenessText(Date.parse(eventAt), Date.parse(receivedAt))} at ${eventAt}`
+  const words = [`push ${id}`, `received ${receivedAt} (${received})`, late, parcel, status, state, why]
   return plain(words.filter((word) => word !== '').join('  '))
 }
 

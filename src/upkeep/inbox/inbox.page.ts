@@ -3,7 +3,7 @@ import { html, indentJson, link, type Markup, type Part, SHOWN_MAX, withQuery } 
 import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { actionButton, asOfLine, crumbs, facts, headline, settingsList } from '../../console/portal/parts.ts'
 import { fullTime, readTimes } from '../../console/portal/times.ts'
-import { counted, countText } from '../../core/domain/amounts.ts'
+import { counted, countText, latenessText } from '../../core/domain/amounts.ts'
 import { AppError, type ErrorCode } from '../../core/domain/errors.ts'
 import type { RecordOutcome } from '../../core/domain/history/recording.ts'
 import { type BodyFault, REASON_CHOICES, reasonSentence } from '../../core/domain/ingest/fault-in-body.ts'
@@ -200,7 +200,8 @@ ${headline({
 })}
 ${noteOf(said)}
 ${facts([
-  ['Received', fullTime(push.receivedAtMs, nowMs)],
+  ['Event happened', push.eventAtMs === null ? 'not told' : fullTime(push.eventAtMs, nowMs)],
+  ['Received', html`${fullTime(push.receivedAtMs, nowMs)}${latenessOf(push)}`],
   ['Signed with', html`key ${push.keyIndex + 1} <small>of webhook.sharedKeys</small>`],
   ['Content-Encoding', push.contentEncoding ?? 'none'],
   ['Body', push.bodyBytes === null ? 'no longer kept' : counted(push.bodyBytes, 'byte', 'bytes')],
@@ -231,6 +232,11 @@ ${settingsList([
       ]
     : []),
 ])}`
+}
+
+/** How late the push was, as the carrier's report counts it (DOMAIN 10.1). */
+function latenessOf({ eventAtMs, receivedAtMs }: InspectedPush): Markup | null {
+  return eventAtMs === null ? null : html` <small>${latenessText(eventAtMs, receivedAtMs)}</small>`
 }
 
 function parcelOf({ to }: Visit, { state, identifiers: [identifier] }: InspectedPush): Part {

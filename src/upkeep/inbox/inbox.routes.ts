@@ -32,6 +32,7 @@ const pushMembers = () => ({
     .strictObject({ identifiers: z.array(z.string()) })
     .describe('The identifiers of its parcel. If the push was not recorded: the identifiers in its body.'),
   status: z.string().nullable().describe('The status of its event; null: the body has none, or is too long to be read for a list.'),
+  eventAt: instantOf().nullable().describe('When its event happened; null: as with `status`.'),
   place: z
     .strictObject({
       member: z.string().nullable().describe('The wrong member, such as `eventTime` or `trackingIds[1]`; null: no single member is wrong.'),
@@ -216,6 +217,7 @@ function presentPush(push: InboxPush): ListedPushAnswer {
     bodyBytes: push.bodyBytes,
     parcel: { identifiers },
     status: push.status,
+    eventAt: presentInstant(push.eventAtMs),
     place:
       fault === null
         ? null

@@ -1,5 +1,6 @@
 import type { QuarantineReason } from '../history/observation.ts'
 import { parseIdentifier, TRACKING_IDS_MAX } from '../identifiers.ts'
+import { parseInstant } from '../instant.ts'
 import { isObject, member, nestsDeeperAt, readJson } from '../json-body.ts'
 
 export interface BodyFault {
@@ -21,6 +22,8 @@ const UNKNOWN_MAX = 3
 /** What a list of pushes shows of a body. The body may be invalid: parts that cannot be read are left out. */
 export interface BodyGlimpse {
   readonly status: string | null
+  /** When the event happened, epoch milliseconds. */
+  readonly eventAtMs: number | null
   /** The valid identifiers that the body names. */
   readonly identifiers: readonly string[]
 }
@@ -32,12 +35,15 @@ const FOUND_MAX = 60
 /** The reasons for quarantine that are errors at some position of the body's text. */
 const OF_TEXT = ['json_syntax', 'too_deep', 'schema', 'tracking_id', 'event_time'] as const satisfies readonly QuarantineReason[]
 
+export const GLIMPSED_NOTHING: BodyGlimpse = { status: null, eventAtMs: null, identifiers: [] }
+
 export function glimpseBody(body: Uint8Array): BodyGlimpse {
   const reading = readJson(body)
-  if (!reading.ok || !isObject(reading.value)) return { status: null, identifiers: [] }
+  if (!reading.ok || !isObject(reading.value)) return GLIMPSED_NOTHING
   const [status, ids] = [member(reading.value, 'status'), member(reading.value, 'trackingIds')]
   const identifiers = (Array.isArray(ids) ? ids.slice(0, TRACKING_IDS_MAX) : []).flatMap((id) => parseIdentifier(id) ?? [])
-  return { status: typeof status === 'string' && status !== '' ? status : null, identifiers }
+  const eventAtMs = parseInstant(member(reading.value, 'eventTime'))?.atMs ?? null
+  return { status: typeof status === 'string' && status !== '' ? status : null, eventAtMs, identifiers }
 }
 
 /**

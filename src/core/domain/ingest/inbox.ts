@@ -41,6 +41,8 @@ export interface InboxPush {
   readonly identifiers: readonly string[]
   /** The status in the body; null: the body has no status, or is too long to be read for a list. */
   readonly status: string | null
+  /** When the event in the body happened, epoch milliseconds; null: as with `status`. */
+  readonly eventAtMs: number | null
   /** The position of the error in the body; null: the position is not known, or the body is too long to be read for a list. */
   readonly fault: BodyFault | null
 }

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely'
-import { type BodyGlimpse, findFault, glimpseBody } from '../../domain/ingest/fault-in-body.ts'
+import { findFault, GLIMPSED_NOTHING, glimpseBody } from '../../domain/ingest/fault-in-body.ts'
 import type { HeldPage, HeldPush, InboxPage, InboxPush, InboxQuery, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { loadIdentifiersOf } from '../history/parcels.ts'
@@ -286,11 +286,9 @@ async function decodePushes(session: Session, rows: readonly Row[]): Promise<rea
   )
 }
 
-const NOTHING: BodyGlimpse = { status: null, identifiers: [] }
-
 function decodePush(row: Row, ofParcel: readonly string[] | undefined): InboxPush {
   const { short_body: body, content_encoding: contentEncoding } = row
-  const { status, identifiers } = body === null || contentEncoding !== null ? NOTHING : glimpseBody(body)
+  const { status, eventAtMs, identifiers } = body === null || contentEncoding !== null ? GLIMPSED_NOTHING : glimpseBody(body)
   return {
     inboxId: row.id,
     state: stateOf(row.state),
@@ -302,6 +300,7 @@ function decodePush(row: Row, ofParcel: readonly string[] | undefined): InboxPus
     bodyBytes: row.body_bytes,
     identifiers: ofParcel ?? identifiers,
     status,
+    eventAtMs,
     fault: body === null ? null : findFault(body, row.reason),
   }
 }

@@ -107,8 +107,13 @@ test('a fault in a megabyte of brackets, quotes or escapes is found without a de
 })
 
 test('the status and identifiers of an invalid body are reported if they can be read', () => {
-  expect(glimpseBody(bodyOf({ eventTime: 'soon', trackingIds: ['ab12', '?'] }))).toEqual({ status: 'A', identifiers: ['AB12'] })
-  expect(glimpseBody(Buffer.from('[]'))).toEqual({ status: null, identifiers: [] })
+  expect(glimpseBody(bodyOf({ eventTime: 'soon', trackingIds: ['ab12', '?'] }))).toEqual({
+    status: 'A',
+    eventAtMs: null,
+    identifiers: ['AB12'],
+  })
+  expect(glimpseBody(bodyOf({ eventTime: '2026-03-01T10:00:00.250Z' })).eventAtMs).toBe(Date.UTC(2026, 2, 1, 10, 0, 0, 250))
+  expect(glimpseBody(Buffer.from('[]'))).toEqual({ status: null, eventAtMs: null, identifiers: [] })
 })
 
 test('the text at a fault is shortened, and bytes that are not text are in hexadecimal', () => {
