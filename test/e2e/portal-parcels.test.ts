@@ -35,12 +35,20 @@ test('an entry shows when a push found it, and whether a poll has confirmed it',
   expect(rowsOf(text)[0]).toMatch(/ push \| a poll agreed at .*\d\d:\d\d/)
 })
 
+test('an entry that came seconds after its event shows its time and how late it was, not "at once"', async () => {
+  const eventTime = new Date(Date.now() - 3500).toISOString()
+  await world.push(pushBody({ trackingIds: ['82000015'], ...EVENT, eventTime }))
+  const [row = ''] = rowsOf((await visitor.get('/parcels/82000015')).text)
+  expect(row).toMatch(/\d\d:\d\d:\d\d \| [\d.]+ (s|min)( \d+ s)? later push/)
+  expect(row).not.toContain('at once')
+})
+
 test('an entry that a poll found first shows when its push came, or that none came', async () => {
   const entries = [ENTRY, { ...ENTRY, status: 'DeliverySucceeded', eventTimestamp: new Date(Date.now() + 1000).toISOString() }]
   world.carrier.says.set('PP100000002SE', () => answerBody({ trackingIds: ['82000002'], statuses: entries }))
   await world.all('PP100000002SE')
   const before = rowsOf((await visitor.get('/parcels/PP100000002SE')).text)
-  expect(before[0]).toMatch(/at once .* poll \| no push came/)
+  expect(before[0]).toMatch(/(at once|later) .*poll \| no push came/)
   expect(before[1]).toMatch(/ poll \| from before we knew the parcel/)
   await world.push(pushBody({ trackingIds: ['82000002'], ...EVENT }))
   expect(rowsOf((await visitor.get('/parcels/PP100000002SE')).text)[1]).toMatch(/ poll \| the push came at .*\d\d:\d\d/)

@@ -29,7 +29,7 @@ export interface WatchdogRules {
 /** The longest time for which rules are tried. */
 export const TRIED_SINCE_MS_MAX = 366 * 86_400_000
 
-/** Says of what a rule finds a parcel stalled, such as `Ingested, and nothing within 48h`. */
+/** Says of what a rule finds a parcel stalled, such as `Ingested, and nothing within 48h`, or `Created, from then until DeliverySucceeded`. */
 export function describeRule({ when, notWithinMs, notBy, until }: WatchdogRule): string {
   const lists = [when.status, when.detailedStatus, when.distributionType, when.label]
   const begins = lists.flatMap((list) => (list === null ? [] : list.join(' or '))).join(', ')
@@ -40,7 +40,7 @@ export function describeRule({ when, notWithinMs, notBy, until }: WatchdogRule):
     return `${begins}, and ${isEndless ? `${time} have passed` : `${ends} within ${time}`}`
   }
   if (notBy !== null) return `${begins}, and ${isEndless ? `${notBy} has come` : `${ends} by ${notBy}`}`
-  return `${begins}, at once`
+  return `${begins}, from then ${isEndless ? 'on' : `until ${until?.join(' or ') ?? 'any later entry'}`}`
 }
 
 /** When each rule was first loaded as it is now, by name, epoch milliseconds. */

@@ -210,7 +210,7 @@ function breachTable({ to, nowMs }: Visit, breaches: readonly ExplainedBreach[],
       { title: 'Rule' },
       { title: 'Stalled since', isTime: true },
       { title: 'Told', isTime: true },
-      { title: 'Carrier asked' },
+      { title: 'Carrier asked first' },
       { title: 'Over', isTime: true },
     ],
     rows: breaches.map(({ identifiers: [first = ''], reference, rule, why, sinceMs, toldAtMs, checked, endedAtMs }) => [

@@ -242,7 +242,9 @@ test.each([
   ['Ingested, and 1m have passed', { until: [], notWithinMs: MINUTE_MS }],
   ['Ingested, and nothing by 22:00', { notWithinMs: null, notBy: '22:00' }],
   ['Ingested, and 22:00 has come', { until: [], notWithinMs: null, notBy: '22:00' }],
-  ['Ingested, at once', { until: [], notWithinMs: null }],
+  ['Ingested, from then on', { until: [], notWithinMs: null }],
+  ['Ingested, from then until any later entry', { notWithinMs: null }],
+  ['Ingested, from then until DeliverySucceeded or Returned', { until: ['DeliverySucceeded', 'Returned'], notWithinMs: null }],
   ['Created or Ingested, priority=high, and nothing within 2d', { when: { status: ['Created', 'Ingested'], label: ['priority=high'] } }],
 ])('a rule is said in words: %s', (words, rule) => {
   expect(describeRule(aRule(rule))).toBe(words)

@@ -25,7 +25,9 @@ export function consumerTable(entries: readonly Entry[], language: string, nowMs
 }
 
 /** If the relay learns of an entry within this time after the event, the page says "at once". */
-const AT_ONCE_MS = 5000
+const AT_ONCE_MS = 1000
+/** Below this a lag is shown to a tenth of a second, because `poll.missedPushGrace` may be a few seconds. */
+const TENTHS_MS = 10_000
 
 /** Shows the entries of a parcel, newest first: their texts for consumers, and when and how the relay learnt of each entry. */
 export function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
@@ -85,9 +87,9 @@ function learntWhen({ atMs }: FirstReport, happenedAtMs: number, nowMs: number):
   if (atMs === null) return html`<span class="dim">not kept</span>`
   const lagMs = atMs - happenedAtMs
   // The carrier’s clock may be ahead of ours.
-  if (lagMs < AT_ONCE_MS)
-    return html`at once<small>${lagMs < 0 ? 'the carrier’s clock is ahead' : `${(lagMs / 1000).toFixed(1)} s later`}</small>`
-  return html`${timeInLine(atMs, happenedAtMs, nowMs)}<small>${spanText(lagMs)} later</small>`
+  if (lagMs < 0) return html`at once<small>the carrier’s clock is ahead</small>`
+  const lag = lagMs < TENTHS_MS ? `${(lagMs / 1000).toFixed(1)} s` : spanText(lagMs)
+  return html`${lagMs < AT_ONCE_MS ? 'at once' : timeInLine(atMs, happenedAtMs, nowMs)}<small>${lag} later</small>`
 }
 
 const OTHER: Readonly<Record<Source, string>> = { push: 'a poll agreed', poll: 'the push came' }
