@@ -2760,7 +2760,7 @@ export interface components {
                 /** @description When the poll was made; null: a push reported the entry, or with `asOf` polls have repeated it since. */
                 askedAt: string | null;
             }[];
-            /** @description Only with `since`: what was learnt of the entry after that time, and by which doors; null: nothing. */
+            /** @description Only with `since`: what was learnt of the entry after that time, and by which doors, the first one first; null: nothing. */
             news?: {
                 /** @enum {string} */
                 kind: "new" | "changed" | "confirmed";
@@ -7379,4 +7379,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 03fe8fa9d2c23b7c7aaebd66f0535dc5985c8fdea4732fd6b5989ec297c839d1
+// Made of docs/openapi.json with the SHA-256 030a437a4b06d51ad0156ffa42a5871813ca391ad3e6a8e66abe9de6cf58de32

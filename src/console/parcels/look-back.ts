@@ -59,7 +59,7 @@ export const newsSchema = () =>
     .strictObject({ kind: z.enum(['new', 'changed', 'confirmed']), doors: z.array(z.enum(['push', 'poll'])) })
     .nullable()
     .optional()
-    .describe('Only with `since`: what was learnt of the entry after that time, and by which doors; null: nothing.')
+    .describe('Only with `since`: what was learnt of the entry after that time, and by which doors, the first one first; null: nothing.')
 
 export const knownSchema = () =>
   z

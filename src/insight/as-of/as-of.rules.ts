@@ -158,7 +158,8 @@ export function newsSince(before: readonly Entry[], sequence: number, now: reado
   const news = new Map<number, EntryNews>()
   for (const entry of now) {
     const formers = new Set(entry.members.flatMap((kept) => formerOf.get(sightingId(kept)) ?? []))
-    const doors = [...new Set(entry.members.flatMap((kept) => (kept.sequence > sequence ? kept.sighting.source : [])))].sort()
+    const learnt = entry.members.filter((kept) => kept.sequence > sequence).toSorted((a, b) => a.sequence - b.sequence)
+    const doors = [...new Set(learnt.map(({ sighting }) => sighting.source))]
     const [former] = formers
     if (former === undefined) news.set(entry.sequence, { kind: 'new', doors })
     else if (formers.size > 1 || shownOf(former) !== shownOf(entry)) {

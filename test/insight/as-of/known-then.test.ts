@@ -155,8 +155,11 @@ describe.each(engines)('what was known, on $name', (engine) => {
       ],
     })
     await store.push({ status: 'Delivered', eventTime: '2026-02-28T13:00:00Z' })
+    await store.push({ status: 'Signed', eventTime: '2026-02-28T14:00:00Z' })
+    await store.poll({ statuses: [{ status: 'Signed', eventTimestamp: '2026-02-28T14:00:00Z' }] })
     const { entries, news } = await store.lookBack({ identifier: '1001', asOfMs: null, sinceMs, language: null })
     expect(entries.map(({ status, sequence }) => [status, news?.get(sequence)])).toEqual([
+      ['Signed', { kind: 'new', doors: ['push', 'poll'] }],
       ['Delivered', { kind: 'new', doors: ['poll', 'push'] }],
       ['Ready', undefined],
       ['Ingested', { kind: 'changed', doors: ['push'] }],

@@ -40,7 +40,7 @@ type LostBecause = Extract<ApproximateBecause, 'join' | 'rebuild' | 'limit'>
 /** What became of an entry after a time. `confirmed`: it was reported again and is shown as before. */
 export interface EntryNews {
   readonly kind: 'new' | 'changed' | 'confirmed'
-  /** By which doors it was learnt, sorted. */
+  /** By which doors it was learnt, in the order in which they brought it. */
   readonly doors: readonly ('push' | 'poll')[]
 }
 
