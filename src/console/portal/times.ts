@@ -112,10 +112,15 @@ export function timeFields({ from, to }: TimeFilter): Markup {
 <div>${timeField('t', 'to', 'To', to)}</div>`
 }
 
-/** Makes a field for a time in the zone of the page. Without script that is UTC; a script shows and takes the viewer's zone, and sends UTC. */
-export function timeField(id: string, name: string, label: string, value: string): Markup {
-  return html`<label for="${id}">${label} (${zone})</label><input id="${id}" name="${name}" type="datetime-local" value="${value}">`
+/**
+ * Makes a field for a time in the zone of the page. Without script that is UTC; a script shows and takes the viewer's zone, and sends UTC.
+ * `hasSeconds`: seconds can be typed.
+ */
+export function timeField(id: string, name: string, label: string, value: string, hasSeconds = false): Markup {
+  return html`<label for="${id}">${label} (${zone})</label><input id="${id}" name="${name}" type="datetime-local"${hasSeconds ? SECONDS : null} value="${value}">`
 }
+
+const SECONDS = markup(' step="1"')
 
 /**
  * Parses the fields, in epoch milliseconds. Null: no limit. A list shows times to the minute or the second, so `to` ends after the minute or the

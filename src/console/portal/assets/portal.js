@@ -73,10 +73,15 @@ function instantIn({ name, value }) {
   return name === 'to' ? Math.max(...instantsOf(value)) : Math.min(...instantsOf(value))
 }
 
+/** The seconds of a field whose time has some, such as `:05.250`. No zone changes them. */
+function secondsOf(when) {
+  return when % MINUTE_MS === 0 ? '' : new Date(when).toISOString().slice(16, 23)
+}
+
 function showZone() {
   const typed = timeFields().map((field) => [field, instantIn(field)])
   ;({ clockAt, fieldAt } = readIn(isLocal() ? zone : 'UTC'))
-  for (const [field, when] of typed) if (when !== null) field.value = fieldAt(when)
+  for (const [field, when] of typed) if (when !== null) field.value = fieldAt(when) + secondsOf(when)
   showTimes(document)
 }
 

@@ -29,8 +29,11 @@ const AT_ONCE_MS = 1000
 /** Below this a lag is shown to a tenth of a second, because `poll.missedPushGrace` may be a few seconds. */
 const TENTHS_MS = 10_000
 
-/** Shows the entries of a parcel, newest first: their texts for consumers, and when and how the relay learnt of each entry. */
-export function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
+/**
+ * Shows the entries of a parcel, newest first: their texts for consumers, and when and how the relay learnt of each entry. `markOf`: what to mark of an
+ * entry; null: nothing.
+ */
+export function timeline({ entries, state }: InspectedParcel, nowMs: number, markOf: (entry: Entry) => string | null = () => null): Markup {
   if (entries.length === 0) return html`<p>The carrier has told nothing about it yet.</p>`
   const learnings = entries.map(learningOf)
   // When the relay first knew the parcel. A missing push is a fault only if the event happened after this time.
@@ -50,7 +53,7 @@ export function timeline({ entries, state }: InspectedParcel, nowMs: number): Ma
       const { first, confirmed } = learnings[at] ?? learningOf(entry)
       return [
         timeInLine(entry.atMs, entries[at - 1]?.atMs ?? null, nowMs),
-        whatHappened(entry),
+        html`${whatHappened(entry)}${markOf(entry) === null ? null : html`<small><mark>${markOf(entry)}</mark></small>`}`,
         textsOf(entry, ({ detailed }) => detailed),
         entry.displayToConsumer
           ? textsOf(entry, ({ consumer }) => consumer)
