@@ -20,7 +20,7 @@ export interface Chart {
   readonly height?: number
 }
 
-/** Draws stacked columns as SVG without style or script, so that it can stand on a page of the portal and in a file. */
+/** Draws stacked columns as SVG without style or script, so that it can stand on a page of the portal and in a file. Names the colours of several series. */
 export function stackedColumns({ series, names, summary, height = 150 }: Chart): Markup {
   const sums = names.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))
   const highest = Math.max(1, ...sums)
@@ -39,11 +39,10 @@ export function stackedColumns({ series, names, summary, height = 150 }: Chart):
   return html`<svg role="img" aria-label="${summary}" viewBox="0 0 ${WIDTH} ${height}" width="100%">
 <text x="0" y="9" font-size="9" fill="#777">${countText(highest)}</text><path d="M0 ${TOP}H${WIDTH}M0 ${height - FOOT}H${WIDTH}" stroke="#bbb" stroke-width="0.5"/>
 ${series.map(({ colour }, part) => html`<path fill="${colour}" d="${names.map((_, at) => column(at, part)).join('')}"/>`)}
-${names.map((name, at) => (at % every === 0 ? html`<text x="${round(at * step + step / 2)}" y="${height - 4}" font-size="9" text-anchor="middle" fill="#777">${name}</text>` : null))}</svg>`
+${names.map((name, at) => (at % every === 0 ? html`<text x="${round(at * step + step / 2)}" y="${height - 4}" font-size="9" text-anchor="middle" fill="#777">${name}</text>` : null))}</svg>${series.length === 1 ? null : legend(series)}`
 }
 
-/** Names the colours of a chart. */
-export function legend(series: readonly Pick<Series, 'name' | 'colour'>[]): Markup {
+function legend(series: readonly Series[]): Markup {
   return html`<p class="legend">${series.map(
     ({ name, colour }) =>
       html`<span><svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true"><rect width="10" height="10" fill="${colour}"/></svg> ${name} </span>`,

@@ -2,21 +2,17 @@ import { charactersOf, html, type Markup, markup, type Part } from '../../consol
 import { countText } from '../../core/domain/amounts.ts'
 import type { ReportAnswer } from './report.routes.ts'
 import type { CountName } from './report.rules.ts'
-import { legend, stackedColumns } from './report-charts.ts'
+import { stackedColumns } from './report-charts.ts'
 import {
   changesText,
+  chartsOf,
   countMeaning,
   countName,
-  dayNames,
   entriesOf,
   evidenceNote,
-  LATENESS_NAMES,
-  latenessSeries,
   latenessText,
   monthTitle,
   outageText,
-  pollSeries,
-  pushSeries,
   shareText,
   stateSentence,
 } from './report-words.ts'
@@ -88,7 +84,7 @@ ${proofSheet(report, options)}
 function pushSheet(report: ReportAnswer, { nowMs }: SheetOptions): Markup {
   const { counts, lateness, outages } = report
   const all = entriesOf(counts)
-  const pushes = pushSeries(report)
+  const charts = chartsOf(report)
   return html`<div class="figures">
 <div><b>${countText(counts.lost)}</b>lost <small>${shareText(counts.lost, all)} of ${countText(all)} entries</small></div>
 <div><b>${countText(counts.late)}</b>late <small>${shareText(counts.late, counts.pushed)} of pushed</small></div>
@@ -96,11 +92,10 @@ function pushSheet(report: ReportAnswer, { nowMs }: SheetOptions): Markup {
 <div><b>${shareText(counts.answered, counts.answered + counts.failed + counts.limited)}</b>answered <small>of questions</small></div>
 </div>
 <p>Outages: ${outageText(outages, nowMs)}.</p>
-<h2>Entries by day</h2>
-${stackedColumns({ series: pushes, names: dayNames(report), summary: `Entries by day: ${countText(counts.pushed)} pushed, of these ${countText(counts.late)} late, and ${countText(counts.lost)} lost` })}
-${legend(pushes)}
-<h2>From event to push</h2>
-${stackedColumns({ series: latenessSeries(report), names: LATENESS_NAMES, summary: 'Pushes by the time from the event to the push' })}
+<h2>${charts.entries.title}</h2>
+${stackedColumns(charts.entries)}
+<h2>${charts.lateness.title}</h2>
+${stackedColumns(charts.lateness)}
 <p>${lateness === null ? 'No push brought an entry.' : `p50 ${latenessText(lateness.p50Ms)}, p95 ${latenessText(lateness.p95Ms)}, p99 ${latenessText(lateness.p99Ms)} (to 5 %).`}</p>
 <h2>Pushes</h2>
 ${countTable(report, ['pushed', 'late', 'lost', 'repeated', 'reworded', 'outOfOrder', 'quarantined'], { late: counts.pushed, lost: all })}
@@ -111,10 +106,9 @@ ${countTable(report, ['badSignature', 'notTaken'], {})}`
 function pollSheet(report: ReportAnswer, { nowMs }: SheetOptions): Markup {
   const { counts, outages } = report
   const asked = counts.answered + counts.failed + counts.limited
-  const polls = pollSeries(report)
-  return html`<h2>Questions by day</h2>
-${stackedColumns({ series: polls, names: dayNames(report), height: 100, summary: `Questions by day: ${countText(counts.answered)} answered, ${countText(counts.failed)} failed, ${countText(counts.limited)} refused with 429` })}
-${legend(polls)}
+  const { questions } = chartsOf(report)
+  return html`<h2>${questions.title}</h2>
+${stackedColumns({ ...questions, height: 100 })}
 ${countTable(report, ['answered', 'slow', 'failed', 'limited', 'disagreed'], { answered: asked, slow: counts.answered, failed: asked, limited: asked })}
 <h2>Outages: ${outageText(outages, nowMs)}</h2>
 ${rowsOf(

@@ -2,7 +2,6 @@ import { settingText } from '../../console/portal/times.ts'
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
 import type { ReportAnswer } from './report.routes.ts'
 import { COUNTS, type CountName, LATENESS_BOUNDS } from './report.rules.ts'
-import type { Series } from './report-charts.ts'
 
 const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December']
 
@@ -70,31 +69,43 @@ export function outageText(outages: ReportAnswer['outages'], nowMs: number): str
 
 const [BLUE, AMBER, RED, GREY] = ['#3b7dd8', '#e0a100', '#cc3d3d', '#9aa3ad']
 
-export function pushSeries({ days }: Pick<ReportAnswer, 'days'>): readonly Series[] {
-  return [
-    { name: 'on time', colour: BLUE, values: days.map(({ counts }) => Math.max(0, counts.pushed - counts.late)) },
-    { name: 'late', colour: AMBER, values: days.map(({ counts }) => counts.late) },
-    { name: 'lost', colour: RED, values: days.map(({ counts }) => counts.lost) },
-  ]
-}
-
-export function pollSeries({ days }: Pick<ReportAnswer, 'days'>): readonly Series[] {
-  return [
-    { name: 'answered', colour: BLUE, values: days.map(({ counts }) => Math.max(0, counts.answered - counts.slow)) },
-    { name: 'slow', colour: AMBER, values: days.map(({ counts }) => counts.slow) },
-    { name: 'failed', colour: RED, values: days.map(({ counts }) => counts.failed) },
-    { name: '429', colour: GREY, values: days.map(({ counts }) => counts.limited) },
-  ]
-}
-
-export function latenessSeries({ latenessBars }: Pick<ReportAnswer, 'latenessBars'>): readonly Series[] {
-  return [{ name: 'pushes', colour: BLUE, values: latenessBars.map(({ count }) => count) }]
-}
-
-export const LATENESS_NAMES: readonly string[] = [...LATENESS_BOUNDS.map(([, name]) => `≤ ${name}`), 'later']
-
-export function dayNames({ days }: Pick<ReportAnswer, 'days'>): readonly string[] {
-  return days.map(({ day }) => String(Number(day.slice(8))))
+/** The charts of a report, with their titles. */
+export function chartsOf({ days, counts, latenessBars }: Pick<ReportAnswer, 'days' | 'counts' | 'latenessBars'>) {
+  const names = days.map(({ day }) => String(Number(day.slice(8))))
+  const series = (name: string, colour: string, of: (counts: ReportAnswer['counts']) => number) => ({
+    name,
+    colour,
+    values: days.map((day) => Math.max(0, of(day.counts))),
+  })
+  return {
+    entries: {
+      title: 'Entries by day',
+      summary: `Entries by day: ${countText(counts.pushed)} pushed, of these ${countText(counts.late)} late, and ${countText(counts.lost)} lost`,
+      names,
+      series: [
+        series('on time', BLUE, ({ pushed, late }) => pushed - late),
+        series('late', AMBER, ({ late }) => late),
+        series('lost', RED, ({ lost }) => lost),
+      ],
+    },
+    lateness: {
+      title: 'From event to push',
+      summary: 'Pushes by the time from the event to the push',
+      names: [...LATENESS_BOUNDS.map(([, name]) => `≤ ${name}`), 'later'],
+      series: [{ name: 'pushes', colour: BLUE, values: latenessBars.map(({ count }) => count) }],
+    },
+    questions: {
+      title: 'Questions by day',
+      summary: `Questions by day: ${countText(counts.answered)} answered, ${countText(counts.failed)} failed, ${countText(counts.limited)} refused with 429`,
+      names,
+      series: [
+        series('answered', BLUE, ({ answered, slow }) => answered - slow),
+        series('slow', AMBER, ({ slow }) => slow),
+        series('failed', RED, ({ failed }) => failed),
+        series('429', GREY, ({ limited }) => limited),
+      ],
+    },
+  }
 }
 
 /** Says which evidence is not shown, and why; '': all is. */
@@ -124,22 +135,17 @@ function evidenceText({ of, ids }: ReportAnswer['evidence'][number]): string {
 /** Writes a report as CSV: what it is of; for each count a line of the month, with what proves it, and a line of each day on which there was something. */
 export function reportCsv(report: ReportAnswer): string {
   const lines = [['count', 'day', 'value', 'evidence', 'note']]
-  for (const name of ['month', 'zone', 'state', 'closesOn', 'countedFrom', 'graceMs'] as const)
-    lines.push([name, '', String(report[name]), '', ''])
+  const add = (count: string, day: string, value: string | number, evidence = '', note = '') =>
+    lines.push([count, day, String(value), evidence, note])
+  for (const name of ['month', 'zone', 'state', 'closesOn', 'countedFrom', 'graceMs'] as const) add(name, '', report[name])
   for (const name of COUNTS) {
     const proof = report.evidence.find((one) => one.name === name)
-    lines.push([
-      name,
-      '',
-      String(report.counts[name]),
-      proof === undefined ? '' : evidenceText(proof),
-      proof === undefined ? '' : evidenceNote(proof),
-    ])
-    for (const { day, counts } of report.days) if (counts[name] !== 0) lines.push([name, day, String(counts[name]), '', ''])
+    add(name, '', report.counts[name], proof && evidenceText(proof), proof && evidenceNote(proof))
+    for (const { day, counts } of report.days) if (counts[name] !== 0) add(name, day, counts[name])
   }
-  for (const [name, value] of Object.entries(report.lateness ?? {})) lines.push([name, '', String(value), '', ''])
-  for (const { from, until } of report.outages) lines.push(['outage', from, until ?? '', '', until === null ? 'lasts' : ''])
-  for (const { foundOn, changes } of report.corrections) lines.push(['correction', foundOn, '', '', changesText(changes)])
+  for (const [name, value] of Object.entries(report.lateness ?? {})) add(name, '', value)
+  for (const { from, until } of report.outages) add('outage', from, until ?? '', '', until === null ? 'lasts' : '')
+  for (const { foundOn, changes } of report.corrections) add('correction', foundOn, '', '', changesText(changes))
   return lines
     .map((cells) => `${cells.map((cell) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)).join(',')}\n`)
     .join('')

@@ -4,24 +4,20 @@ import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts
 import { timeInTable } from '../../console/portal/times.ts'
 import { countText } from '../../core/domain/amounts.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
-import { presentReport, type ReportAnswer } from './report.routes.ts'
+import type { ReportAnswer } from './report.routes.ts'
 import { COUNTS } from './report.rules.ts'
-import { legend, stackedColumns } from './report-charts.ts'
+import { stackedColumns } from './report-charts.ts'
 import { renderSheet } from './report-sheet.ts'
 import {
   changesText,
+  chartsOf,
   countMeaning,
   countName,
-  dayNames,
   entriesOf,
   evidenceNote,
-  LATENESS_NAMES,
-  latenessSeries,
   latenessText,
   monthTitle,
   outageText,
-  pollSeries,
-  pushSeries,
   reportCsv,
   shareText,
   stateSentence,
@@ -29,7 +25,7 @@ import {
 
 /** Makes the page with the carrier's report of a month, and the files of it. */
 export function reportPages({ reports }: Pick<UseCases, 'reports'>): readonly PageRoute[] {
-  const read = async (month: string) => presentReport(await reports.read(month === '' ? null : month))
+  const read = (month: string) => reports.read(month === '' ? null : month)
   return [
     {
       method: 'get',
@@ -64,21 +60,16 @@ function reportPage(visit: Visit, report: ReportAnswer): string {
   const { to, nowMs, person } = visit
   const { month, counts, lateness, outages, corrections } = report
   const all = entriesOf(counts)
-  const [pushes, polls] = [pushSeries(report), pollSeries(report)]
   const lead = html`${countText(counts.lost)} of ${countText(all)} entries lost (${shareText(counts.lost, all)}), ${countText(counts.late)} late. ${lateness === null ? '' : `Half of the pushes came within ${latenessText(lateness.p50Ms)}, 95 % within ${latenessText(lateness.p95Ms)}, 99 % within ${latenessText(lateness.p99Ms)}. `}Outages: ${outageText(outages, nowMs)}.`
   const main = html`${crumbs([to`/carrier`, 'Carrier'])}
 ${headline({ title: `Report, ${monthTitle(month)}`, lead, asOf: asOfLine(nowMs, withQuery(to`/report`, { month })) })}
 <form class="filters" action="${to`/report`.path}" aria-label="Month"><div><label for="month">Month</label><input id="month" name="month" type="month" value="${month}" min="${report.countedFrom.slice(0, 7)}" required></div><div><button class="btn" type="submit">Show</button></div></form>
 <p><span class="verbatim">${stateSentence(report)} Days are those of ${report.zone}, counted since ${report.countedFrom}.</span> ${link(to`/report/${month}/html`, 'Download to print (HTML)')} · ${link(to`/report/${month}/csv`, 'Download as CSV')}</p>
-<h2>Entries by day</h2>
-${stackedColumns({ series: pushes, names: dayNames(report), summary: `Entries by day: ${countText(counts.pushed)} pushed, ${countText(counts.lost)} lost` })}
-${legend(pushes)}
-<h2>From event to push</h2>
-${stackedColumns({ series: latenessSeries(report), names: LATENESS_NAMES, summary: 'Pushes by the time from the event to the push' })}
-<h2>Questions by day</h2>
-${stackedColumns({ series: polls, names: dayNames(report), summary: `Questions by day: ${countText(counts.answered)} answered, ${countText(counts.failed)} failed` })}
-${legend(polls)}
-<h2>Counts and evidence</h2>
+${Object.values(chartsOf(report)).map(
+  (chart) => html`<h2>${chart.title}</h2>
+${stackedColumns(chart)}
+`,
+)}<h2>Counts and evidence</h2>
 ${countTable(visit, report)}
 <h2>Outages</h2>
 ${

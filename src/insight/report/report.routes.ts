@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { type AnswerOf, instant, named, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { type AnswerOf, instant, named, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { query, text } from '../../core/http/server/route.ts'
 import { queryRoute } from '../../core/http/server/route-shapes.ts'
-import { COUNTS, LATENESS_BOUNDS, PROVED_BY_PARCELS, PROVED_BY_PUSHES } from './report.rules.ts'
-import type { Report } from './report.ts'
+import { COUNTS, PROVED_BY_PARCELS, PROVED_BY_PUSHES } from './report.rules.ts'
 
 const day = () => z.string().describe('A day in the time zone of the relay, such as `2026-10-31`.')
 
@@ -77,19 +76,6 @@ export const REPORT_ROUTES = [
     query: query({ month: text.describe('Such as `2026-10`. Default: the present month.') }),
     answers: { 200: ['The report', reportSchema] },
     problems: ['bad_request', 'not_found'],
-    answer: async ({ reports }, { query: { month } }) => [200, presentReport(await reports.read(month))],
+    answer: async ({ reports }, { query: { month } }) => [200, await reports.read(month)],
   }),
 ]
-
-export function presentReport({ latenessBars, outages, evidence, ...report }: Report): ReportAnswer {
-  return {
-    ...report,
-    latenessBars: latenessBars.map((count, at) => ({ upToMs: LATENESS_BOUNDS[at]?.[0] ?? null, count })),
-    outages: outages.map(({ fromMs, untilMs }) => ({ from: presentInstant(fromMs), until: presentInstant(untilMs) })),
-    evidence: evidence.map((one) => ({ ...one, of: isOfParcels(one.name) ? 'parcels' : 'inbox' })),
-  }
-}
-
-function isOfParcels(name: string): boolean {
-  return PROVED_BY_PARCELS.some((one) => one === name)
-}

@@ -163,14 +163,21 @@ export interface Outage {
   readonly untilMs: number | null
 }
 
-/** Returns the lateness below which a share of the pushes is, by the histograms in the counts; null: there was no push. */
+/** The histogram of lateness in the counts: how many pushes came after about which time, the shortest first. */
+function histogramOf(counts: Counts): readonly (readonly [latenessMs: number, count: number])[] {
+  return Object.entries(counts)
+    .flatMap(([name, count]) => (/^b\d+$/.test(name) ? [[latenessOfClass(Number(name.slice(1))), count] as const] : []))
+    .sort(([one], [other]) => one - other)
+}
+
+/** Returns the lateness below which a share of the pushes is; null: there was no push. */
 export function percentile(counts: Counts, share: number): number | null {
-  const classes = Object.entries(counts).flatMap(([name, count]) => (/^b\d+$/.test(name) ? [[Number(name.slice(1)), count] as const] : []))
-  const all = classes.reduce((sum, [, count]) => sum + count, 0)
+  const histogram = histogramOf(counts)
+  const all = histogram.reduce((sum, [, count]) => sum + count, 0)
   let left = Math.ceil(all * share)
-  for (const [at, count] of classes.toSorted(([a], [b]) => a - b)) {
+  for (const [latenessMs, count] of histogram) {
     left -= count
-    if (left <= 0 && all > 0) return Math.round(latenessOfClass(at))
+    if (left <= 0 && all > 0) return Math.round(latenessMs)
   }
   return null
 }
@@ -187,40 +194,19 @@ export const LATENESS_BOUNDS: readonly (readonly [limitMs: number, name: string]
 ]
 
 /** Counts pushes by `LATENESS_BOUNDS`. */
-export function latenessBars(counts: Counts): readonly number[] {
-  const bars = Array.from({ length: LATENESS_BOUNDS.length + 1 }, () => 0)
-  for (const [name, count] of Object.entries(counts)) {
-    if (!/^b\d+$/.test(name)) continue
-    const latenessMs = latenessOfClass(Number(name.slice(1)))
-    const found = LATENESS_BOUNDS.findIndex(([limitMs]) => latenessMs <= limitMs)
-    const at = found === -1 ? LATENESS_BOUNDS.length : found
-    bars[at] = (bars[at] ?? 0) + count
-  }
-  return bars
+export function latenessBars(counts: Counts) {
+  const limitOf = (latenessMs: number) => LATENESS_BOUNDS.find(([limitMs]) => latenessMs <= limitMs)?.[0] ?? null
+  const bars = Map.groupBy(histogramOf(counts), ([latenessMs]) => limitOf(latenessMs))
+  const limits = [...LATENESS_BOUNDS.map(([limitMs]) => limitMs), null]
+  return limits.map((upToMs) => ({ upToMs, count: (bars.get(upToMs) ?? []).reduce((sum, [, count]) => sum + count, 0) }))
 }
 
-export type CountsByName = Readonly<Record<CountName, number>>
-
-export function namedCounts(counts: Counts): CountsByName {
-  const { answered = 0, slow = 0 } = counts
-  const named = Object.fromEntries(COUNTS.flatMap((name) => (counts[name] === undefined ? [] : [[name, counts[name]]])))
+/** Returns every count of the report. */
+export function namedCounts(counts: Counts): Readonly<Record<CountName, number>> {
+  const of = (name: CountName) => counts[name] ?? 0
   // A slow answer is an answer.
-  return { ...NONE, ...named, answered: answered + slow }
-}
-
-const NONE: CountsByName = {
-  pushed: 0,
-  late: 0,
-  lost: 0,
-  repeated: 0,
-  reworded: 0,
-  outOfOrder: 0,
-  quarantined: 0,
-  disagreed: 0,
-  answered: 0,
-  slow: 0,
-  failed: 0,
-  limited: 0,
-  badSignature: 0,
-  notTaken: 0,
+  const named = COUNTS.map((name) => [name, name === 'answered' ? of('answered') + of('slow') : of(name)])
+  // All names are there, which `fromEntries` does not tell.
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- see above
+  return Object.fromEntries(named) as Record<CountName, number>
 }

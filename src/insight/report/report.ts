@@ -4,14 +4,15 @@ import { AppError } from '../../core/domain/errors.ts'
 import { CARRIER_TROUBLE } from '../../core/domain/polling/carrier-answer.ts'
 import { wrongInput } from '../../core/domain/read-input.ts'
 import type { Reads, Writes } from '../../core/flow/relay.ts'
+import { presentInstant } from '../../core/http/server/answer-schemas.ts'
 import { startRepeating } from '../../core/runtime/schedule.ts'
 import { listTallies } from '../../core/store/admin/tallies.ts'
 import { loadIdentifiersOf } from '../../core/store/history/parcels.ts'
 import { loadSetting } from '../../core/store/settings.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
+import type { ReportAnswer } from './report.routes.ts'
 import { countProofs, hasNotes, listOutages, listParcelProofs, listPushProofs } from './report.rows.ts'
 import {
-  type CountsByName,
   correctionsOf,
   DAYS,
   dayName,
@@ -22,48 +23,12 @@ import {
   type Outage,
   PROVED_BY_PARCELS,
   PROVED_BY_PUSHES,
-  type ProvedName,
   percentile,
   readMonth,
 } from './report.rules.ts'
 import { COUNTED_FROM } from './report.tx.ts'
 
-/** What proves a count of a month. */
-export interface Evidence {
-  readonly name: ProvedName
-  /** Ids of pushes in the inbox, or identifiers of parcels, the earliest first; at most `SHOWN_MAX`. */
-  readonly ids: readonly string[]
-  /** How many more are stored. */
-  readonly more: number
-  /** How many were stored, and were removed by retention or an erasure. */
-  readonly removed: number
-  /** How many were counted and are no example: of pushes only the first of each day are kept. */
-  readonly unkept: number
-}
-
-/** The carrier's report of a month (DOMAIN 10). Days are written as 2026-10-31. */
-export interface Report {
-  readonly month: string
-  readonly zone: string
-  readonly state: 'running' | 'open' | 'closed'
-  /** From this day on, changes are corrections. */
-  readonly closesOn: string
-  /** The first day that was counted. */
-  readonly countedFrom: string
-  /** How late a push may be, as it is set now. */
-  readonly graceMs: number
-  readonly counts: CountsByName
-  readonly lateness: { readonly p50Ms: number; readonly p95Ms: number; readonly p99Ms: number } | null
-  /** Pushes by `LATENESS_BOUNDS`. */
-  readonly latenessBars: readonly number[]
-  /** All days of the month that have begun. */
-  readonly days: readonly { readonly day: string; readonly counts: CountsByName }[]
-  /** Those that lasted into the month, the earliest first. */
-  readonly outages: readonly Outage[]
-  readonly corrections: readonly { readonly foundOn: string; readonly changes: Counts }[]
-  readonly evidence: readonly Evidence[]
-}
-
+/** So many ids prove a count. */
 const SHOWN_MAX = 50
 const OUTAGES_MAX = 500
 /** How often what was noted is added to the days of the report, in milliseconds. */
@@ -96,7 +61,7 @@ export function createReports(ports: Ports) {
      * Reads the report of a month, such as 2026-10; null: of the present month. Throws `bad_request` if the month is written in another way, has not
      * begun, or was over before the relay began to count.
      */
-    async read(asked: string | null): Promise<Report> {
+    async read(asked: string | null): Promise<ReportAnswer> {
       await fold().catch((err: unknown) => log.debug({ err }, 'cannot add the newest counts to the report'))
       const { zone, retention, poll } = settings()
       const nowMs = clock.now()
@@ -134,8 +99,8 @@ async function reportOf(
     countedFrom,
     nowMs,
     graceMs,
-  }: Omit<Bounds, 'keptFrom'> & Pick<Report, 'graceMs'> & { readonly month: Month; readonly nowMs: number },
-): Promise<Report> {
+  }: Omit<Bounds, 'keptFrom'> & Pick<ReportAnswer, 'graceMs'> & { readonly month: Month; readonly nowMs: number },
+): Promise<ReportAnswer> {
   const { session } = reads
   const days = await listTallies(session, { span: REPORT_SPAN, kind: DAYS, fromMs: month.from, toMs: month.to })
   const byDay = new Map(days.map(({ fromMs, counts }) => [fromMs, counts]))
@@ -148,7 +113,7 @@ async function reportOf(
   const sum = sumOf(days)
   const counts = namedCounts(sum)
   const begun = Array.from({ length: (Math.min(month.to - DAY_MS, today) - month.from) / DAY_MS + 1 }, (_, at) => month.from + at * DAY_MS)
-  const evidence: Evidence[] = []
+  const evidence: ReportAnswer['evidence'][number][] = []
   for (const name of PROVED_BY_PARCELS) evidence.push(await parcelEvidence(reads, name, month, counts[name]))
   for (const name of PROVED_BY_PUSHES) evidence.push(await pushEvidence(reads, name, month, counts[name]))
   return {
@@ -168,7 +133,7 @@ async function reportOf(
   }
 }
 
-function latenessOf(counts: Counts): Report['lateness'] {
+function latenessOf(counts: Counts): ReportAnswer['lateness'] {
   const of = (share: number) => percentile(counts, share)
   const [p50Ms, p95Ms, p99Ms] = [of(0.5), of(0.95), of(0.99)]
   return p50Ms === null || p95Ms === null || p99Ms === null ? null : { p50Ms, p95Ms, p99Ms }
@@ -182,41 +147,34 @@ function changesOf(changes: Counts): Counts {
 async function outagesOf(
   reads: Ports['reads'],
   { month, zone, nowMs }: { readonly month: Month; readonly zone: string; readonly nowMs: number },
-): Promise<readonly Outage[]> {
+): Promise<ReportAnswer['outages']> {
   const sinceMs = await reads.troubleSinceMs(CARRIER_TROUBLE)
   const lasting = sinceMs === null ? [] : [{ fromMs: sinceMs, untilMs: null }]
   // A day in UTC later than the month ends in any time zone.
   const ended = await listOutages(reads.session, month.to + DAY_MS, OUTAGES_MAX)
   const isOfMonth = ({ fromMs, untilMs }: Outage) => dayIn(zone, fromMs) < month.to && dayIn(zone, untilMs ?? nowMs) >= month.from
-  return [...ended.toReversed(), ...lasting].filter(isOfMonth)
+  return [...ended.toReversed(), ...lasting]
+    .filter(isOfMonth)
+    .map(({ fromMs, untilMs }) => ({ from: presentInstant(fromMs), until: presentInstant(untilMs) }))
 }
 
-async function parcelEvidence(
-  { session }: Ports['reads'],
-  name: (typeof PROVED_BY_PARCELS)[number],
-  { from, to }: Month,
-  counted: number,
-): Promise<Evidence> {
+async function parcelEvidence({ session }: Ports['reads'], name: (typeof PROVED_BY_PARCELS)[number], { from, to }: Month, counted: number) {
   const stored = await countProofs(session, { name, from, to })
   const shown = await listParcelProofs(session, { name, from, to, limit: SHOWN_MAX })
   const rows = await loadIdentifiersOf(session, [...new Set(shown.map(({ parcelId }) => parcelId))])
   // The tracking number comes first.
   const names = new Map(rows.toReversed().map((row) => [row.parcel_id, row.value]))
   const ids = [...new Set(shown.flatMap(({ parcelId }) => names.get(parcelId) ?? []))]
-  return { name, ids, more: Math.max(0, stored - shown.length), removed: Math.max(0, counted - stored), unkept: 0 }
+  return { name, of: 'parcels' as const, ids, more: Math.max(0, stored - shown.length), removed: Math.max(0, counted - stored), unkept: 0 }
 }
 
-async function pushEvidence(
-  { session }: Ports['reads'],
-  name: (typeof PROVED_BY_PUSHES)[number],
-  { from, to }: Month,
-  counted: number,
-): Promise<Evidence> {
+async function pushEvidence({ session }: Ports['reads'], name: (typeof PROVED_BY_PUSHES)[number], { from, to }: Month, counted: number) {
   const proofs = await listPushProofs(session, { name, from, to })
   const living = proofs.filter(({ isGone }) => !isGone)
   const ids = living.slice(0, SHOWN_MAX).map(({ id }) => String(id))
   return {
     name,
+    of: 'inbox' as const,
     ids,
     more: living.length - ids.length,
     removed: proofs.length - living.length,

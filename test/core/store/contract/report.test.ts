@@ -142,11 +142,11 @@ describe.each(engines)('the report on $name', (engine) => {
     const fromMs = now()
     const told = { reason: 'network', status: null, since: iso(fromMs) }
     await writes.beginTrouble({ subject: 'carrier', event: { event: 'carrier_failing', ...told }, nowMs: now() })
-    expect((await reports.read(null)).outages).toEqual([{ fromMs, untilMs: null }])
+    expect((await reports.read(null)).outages).toEqual([{ from: iso(fromMs), until: null }])
     const untilMs = pass(5 * HOUR_MS)
     await writes.endTrouble({ subject: 'carrier', event: { event: 'carrier_recovered' }, nowMs: untilMs })
     pass(40 * DAY_MS)
-    const outage = [{ fromMs, untilMs }]
+    const outage = [{ from: iso(fromMs), until: iso(untilMs) }]
     expect([(await reports.read('2026-10')).outages, (await reports.read('2026-11')).outages]).toEqual([outage, outage])
     expect((await reports.read(null)).outages).toEqual([])
   })
