@@ -1,7 +1,8 @@
-import { Counter, Histogram, type Registry } from 'prom-client'
+import type { Counter, Registry } from 'prom-client'
 import type { RecordOutcome } from '../domain/history/recording.ts'
 import { UNAVAILABLE_REASONS } from '../domain/polling/carrier-answer.ts'
 import type { Meter } from '../flow/ports.ts'
+import { instrumentsOf } from './instruments.ts'
 
 /** What becomes of a push whose signature is right: it has the label of its key. */
 const KEYED_OUTCOMES: Readonly<Record<RecordOutcome['kind'] | 'check' | 'storage_unavailable', true>> = {
@@ -30,74 +31,35 @@ const SERVED_RESULTS: Readonly<Record<Parameters<Meter['served']>[0], true>> = {
  * Creates the counters. Those that an alert or the dashboard watches exist at 0 before anything is counted: to Prometheus, a counter that appears
  * with the value 1 has not risen.
  */
-export function createCounters(registers: Registry[]) {
-  const received = new Counter({
-    name: 'relay_pushes_received_total',
-    help: 'Pushes by outcome and key.',
-    labelNames: ['outcome', 'key'],
-    registers,
-  })
-  const erased = new Counter({ name: 'relay_parcels_erased_total', help: 'Parcels that operators have erased.', registers })
-  const explained = new Counter({
-    name: 'relay_refusals_explained_total',
-    help: 'Refused pushes that were examined (at most one a second), by cause; one may have several.',
-    labelNames: ['cause'],
-    registers,
-  })
-  const batch = new Histogram({
-    name: 'relay_commit_batch_size',
-    help: 'Observations in a commit.',
-    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
-    registers,
-  })
-  const commit = new Histogram({
-    name: 'relay_commit_seconds',
-    help: 'Duration of a transaction, commit included.',
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
-    registers,
-  })
-  const polls = new Counter({ name: 'relay_polls_total', help: 'Polls of the carrier by outcome.', labelNames: ['outcome'], registers })
-  const missed = new Counter({
-    name: 'relay_missed_pushes_total',
-    help: 'Entries that a poll found, and that no push brought in time.',
-    registers,
-  })
-  const missedDelay = new Histogram({
-    name: 'relay_missed_push_delay_seconds',
-    help: 'Time from an entry that no push brought in time to the poll that found it.',
-    buckets: [60, 300, 900, 3600, 14_400, 86_400],
-    registers,
-  })
-  const attempted = new Counter({
-    name: 'relay_delivery_attempts_total',
-    help: 'Delivery attempts by endpoint and outcome.',
-    labelNames: ['endpoint', 'outcome'],
-    registers,
-  })
-  const attemptTime = new Histogram({
-    name: 'relay_delivery_attempt_seconds',
-    help: 'Duration of delivery attempts.',
-    buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
-    registers,
-  })
-  const merged = new Counter({
-    name: 'relay_merged_total',
-    help: 'Observations by their effect on the history.',
-    labelNames: ['result'],
-    registers,
-  })
-  const rebuilt = new Counter({
-    name: 'relay_rebuilt_parcels_total',
-    help: 'Parcels that rebuilds have compared with their stored raw bytes, by result.',
-    labelNames: ['result'],
-    registers,
-  })
-  const served = new Counter({
-    name: 'relay_served_total',
-    help: 'Answers to apps by source.',
-    labelNames: ['result'],
-    registers,
-  })
+export function createCounters(registry: Registry) {
+  const { counter, histogram } = instrumentsOf(registry)
+  const received = counter('relay_pushes_received_total', 'Pushes by outcome and key.', ['outcome', 'key'])
+  const erased = counter('relay_parcels_erased_total', 'Parcels that operators have erased.')
+  const explained = counter(
+    'relay_refusals_explained_total',
+    'Refused pushes that were examined (at most one a second), by cause; one may have several.',
+    ['cause'],
+  )
+  const batch = histogram('relay_commit_batch_size', 'Observations in a commit.', [1, 2, 4, 8, 16, 32, 64, 128, 256])
+  const commit = histogram(
+    'relay_commit_seconds',
+    'Duration of a transaction, commit included.',
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+  )
+  const polls = counter('relay_polls_total', 'Polls of the carrier by outcome.', ['outcome'])
+  const missed = counter('relay_missed_pushes_total', 'Entries that a poll found, and that no push brought in time.')
+  const missedDelay = histogram(
+    'relay_missed_push_delay_seconds',
+    'Time from an entry that no push brought in time to the poll that found it.',
+    [60, 300, 900, 3600, 14_400, 86_400],
+  )
+  const attempted = counter('relay_delivery_attempts_total', 'Delivery attempts by endpoint and outcome.', ['endpoint', 'outcome'])
+  const attemptTime = histogram('relay_delivery_attempt_seconds', 'Duration of delivery attempts.', [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15])
+  const merged = counter('relay_merged_total', 'Observations by their effect on the history.', ['result'])
+  const rebuilt = counter('relay_rebuilt_parcels_total', 'Parcels that rebuilds have compared with their stored raw bytes, by result.', [
+    'result',
+  ])
+  const served = counter('relay_served_total', 'Answers to apps by source.', ['result'])
   for (const outcome of KEYLESS_OUTCOMES) received.inc({ outcome, key: 'none' }, 0)
   for (const outcome of POLL_OUTCOMES) polls.inc({ outcome }, 0)
   for (const result of Object.keys(SERVED_RESULTS)) served.inc({ result }, 0)

@@ -1,10 +1,11 @@
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { collectDefaultMetrics, type Gauge, Registry } from 'prom-client'
 import { type ClockDoubt, DOUBTS } from '../domain/admin/clock-record.ts'
 import type { Replica } from '../domain/admin/replica.ts'
 import { CONDITIONS } from '../domain/delivery/endpoint-state.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-queries.ts'
 import type { Meter } from '../flow/ports.ts'
 import { createAttempts, createCounters, showKeys } from './counters.ts'
+import { instrumentsOf } from './instruments.ts'
 
 /** Values that are read at each scrape. The counts of the store are absent if it could not be read. */
 export type Gauges = OwnGauges & Partial<StoreGauges>
@@ -65,10 +66,9 @@ export function createMetrics(
 ): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  const registers = [registry]
-  new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
+  instrumentsOf(registry).gauge('relay_build_info', '1; the version is a label.', ['version']).set({ version }, 1)
   const { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
-    createCounters(registers)
+    createCounters(registry)
   // `labels()` of `prom-client` takes as long as an answer from the cache. So call it once for each label and remember the counter.
   const servedBy = remembered((result) => served.labels(result))
   const attempts = createAttempts(attempted)
@@ -139,7 +139,8 @@ function createEndpointGauges(
   read: () => Promise<readonly EndpointGauge[]>,
   onNames: (names: ReadonlySet<string>) => void,
 ): () => Promise<void> {
-  const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['endpoint'], registers: [registry] })
+  const { gauge: gaugeOf } = instrumentsOf(registry)
+  const gauge = (name: string, help: string) => gaugeOf(name, help, ['endpoint'])
   const waiting = gauge('relay_endpoint_waiting', 'Deliveries that wait for the endpoint.')
   const oldest = gauge('relay_endpoint_oldest_waiting_seconds', 'Age of the oldest waiting delivery; 0: none waits.')
   const dead = gauge('relay_endpoint_dead', 'Dead deliveries of the endpoint.')
@@ -151,12 +152,11 @@ function createEndpointGauges(
     'relay_endpoint_disabled',
     '1 while the endpoint is disabled: by an operator, by its 410 or by 120 h of failures; for `others`, the number of such endpoints.',
   )
-  const condition = new Gauge({
-    name: 'relay_endpoint_condition',
-    help: '1 for the condition that the endpoint is in, 0 for the others; for `others`, the number of such endpoints.',
-    labelNames: ['endpoint', 'condition'],
-    registers: [registry],
-  })
+  const condition = gaugeOf(
+    'relay_endpoint_condition',
+    '1 for the condition that the endpoint is in, 0 for the others; for `others`, the number of such endpoints.',
+    ['endpoint', 'condition'],
+  )
   return async () => {
     // If the store cannot be read, the last values stay: `relay_store_readable` reports the failure.
     const endpoints = await read().catch(() => null)
@@ -175,12 +175,11 @@ function createEndpointGauges(
 }
 
 function createClockGauge(registry: Registry, read: MetricsPorts['clockDoubt']): () => Promise<void> {
-  const gauge = new Gauge({
-    name: 'relay_clock_doubted',
-    help: '1 while the clock may be wrong: it has jumped, or contradicts the clock of the carrier or of the machine.',
-    labelNames: ['because'],
-    registers: [registry],
-  })
+  const gauge = instrumentsOf(registry).gauge(
+    'relay_clock_doubted',
+    '1 while the clock may be wrong: it has jumped, or contradicts the clock of the carrier or of the machine.',
+    ['because'],
+  )
   for (const because of DOUBTS) gauge.set({ because }, 0)
   return async () => {
     // If the store cannot be asked, the last value stays, as `relay_store_readable` reports that.
@@ -191,14 +190,13 @@ function createClockGauge(registry: Registry, read: MetricsPorts['clockDoubt']):
 }
 
 function createReplicaGauges(registry: Registry, read: MetricsPorts['replicas']): () => Promise<void> {
-  const registers = [registry]
-  const count = new Gauge({ name: 'relay_replicas', help: 'Relays that share the store.', registers })
-  const held = new Gauge({
-    name: 'relay_roles_held',
-    help: 'Roles that this replica holds: poller, janitor, and one dispatcher for each endpoint that it delivers to.',
-    labelNames: ['role'],
-    registers,
-  })
+  const { gauge } = instrumentsOf(registry)
+  const count = gauge('relay_replicas', 'Relays that share the store.')
+  const held = gauge(
+    'relay_roles_held',
+    'Roles that this replica holds: poller, janitor, and one dispatcher for each endpoint that it delivers to.',
+    ['role'],
+  )
   return async () => {
     const found = await read().catch(() => null)
     if (found === null) return
@@ -211,24 +209,22 @@ function createReplicaGauges(registry: Registry, read: MetricsPorts['replicas'])
 }
 
 function createCertificateGauge(registry: Registry, read: MetricsPorts['certificates']): () => void {
-  const gauge = new Gauge({
-    name: 'relay_certificate_expiry_timestamp_seconds',
-    help: 'When the certificate that a listener shows expires.',
-    labelNames: ['listener'],
-    registers: [registry],
-  })
+  const gauge = instrumentsOf(registry).gauge(
+    'relay_certificate_expiry_timestamp_seconds',
+    'When the certificate that a listener shows expires.',
+    ['listener'],
+  )
   return () => {
     for (const { listener, untilMs } of read()) gauge.set({ listener }, untilMs / 1000)
   }
 }
 
 function createClientCertificateGauge(registry: Registry, read: MetricsPorts['clientCertificates']): () => void {
-  const gauge = new Gauge({
-    name: 'relay_endpoint_certificate_expiry_timestamp_seconds',
-    help: 'When the certificate that the relay shows to an endpoint of the config expires.',
-    labelNames: ['endpoint'],
-    registers: [registry],
-  })
+  const gauge = instrumentsOf(registry).gauge(
+    'relay_endpoint_certificate_expiry_timestamp_seconds',
+    'When the certificate that the relay shows to an endpoint of the config expires.',
+    ['endpoint'],
+  )
   return () => {
     // Remove the old labels first, because a reload may have removed a certificate.
     gauge.reset()
@@ -237,12 +233,11 @@ function createClientCertificateGauge(registry: Registry, read: MetricsPorts['cl
 }
 
 function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): () => Promise<void> {
-  const gauge = new Gauge({
-    name: 'relay_sealed_secrets',
-    help: 'Encrypted secrets in the store, by the at-rest key that has encrypted them: the first one, or another.',
-    labelNames: ['key'],
-    registers: [registry],
-  })
+  const gauge = instrumentsOf(registry).gauge(
+    'relay_sealed_secrets',
+    'Encrypted secrets in the store, by the at-rest key that has encrypted them: the first one, or another.',
+    ['key'],
+  )
   return async () => {
     const counts = await read().catch(() => null)
     if (counts === null) return
@@ -252,7 +247,7 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
 }
 
 function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Promise<void> {
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] })
+  const { gauge } = instrumentsOf(registry)
   const readable = gauge('relay_store_readable', '1 if the store could be read for this scrape.')
   const all: Readonly<Record<keyof Gauges, Gauge>> = {
     commitQueue: gauge('relay_commit_queue', 'Observations that wait for a commit.'),

@@ -14,7 +14,7 @@ import { forSession, type Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
 import { listEventValues, listStatuses } from './history/event-values.ts'
 import { findParcel } from './history/parcel-view.ts'
-import { nameParcels } from './history/parcels.ts'
+import { loadNames } from './history/parcels.ts'
 import { loadSightingsOf } from './history/sightings.ts'
 import { countHeld } from './ingest/held-pushes.ts'
 import { countQuarantined } from './ingest/inbox.ts'
@@ -73,7 +73,7 @@ export function createReadStore(engine: ReadEngine) {
     answeredParcels: now(findAnsweredParcels),
     listParcels: atOnce(listParcels),
     countParcels: now(countParcels),
-    nameParcels: now(nameParcels),
+    loadNames: now(loadNames),
     listStatuses: now(listStatuses),
     listEventValues: now(listEventValues),
     inspectParcel: withContents(inspectParcel),

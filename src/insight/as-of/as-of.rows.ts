@@ -7,7 +7,7 @@ import type { Contents } from '../../core/store/history/contents.ts'
 import { CLOCK_MARKS, decodeMarks, OVERWRITTEN_SINCE } from '../../core/store/history/overwritten.ts'
 import { findIdentifier, loadIdentifiers } from '../../core/store/history/parcels.ts'
 import { loadOrders, loadSightings } from '../../core/store/history/sightings.ts'
-import { loadNumber, loadSetting, RETIRED_AT } from '../../core/store/settings.ts'
+import { loadSetting } from '../../core/store/settings.ts'
 import { statement } from '../../core/store/statement.ts'
 import { listRestores } from '../../upkeep/restore/restores.rows.ts'
 import type { KnownHistory } from './as-of.rules.ts'
@@ -46,9 +46,4 @@ export async function loadKnownHistory(session: Session, contents: Contents, ide
 /** Returns the times between which the relay answered from a store that a restore has replaced. */
 export async function replacedSpans(session: Session): Promise<KnownHistory['restores']> {
   return (await listRestores(session)).map((restore) => ({ fromMs: restore.madeAtMs ?? 0, toMs: restore.atMs }))
-}
-
-/** When retention has last deleted a parcel, epoch milliseconds; 0: never. */
-export async function retiredAtMs(session: Session): Promise<number> {
-  return await loadNumber(session, RETIRED_AT)
 }

@@ -5,7 +5,8 @@ import { encodeAll, encodeLatest } from '../../core/domain/history/pull-response
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import { languagePreference } from '../../core/domain/languages.ts'
 import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
-import { loadKnownHistory, replacedSpans, retiredAtMs } from './as-of.rows.ts'
+import { loadNumber, RETIRED_AT } from '../../core/store/settings.ts'
+import { loadKnownHistory, replacedSpans } from './as-of.rows.ts'
 import { type HistoryAsOf, historyAsOf, isReplaced, type KnownHistory, newsSince } from './as-of.rules.ts'
 
 interface LookBackPorts extends Pick<Relay, 'clock'>, Reads<'atOnce'>, Writes<'erasedAtMs'> {
@@ -19,7 +20,7 @@ export function createLookBack({ reads, write, clock, languages }: LookBackPorts
   async function lostSince(identifier: string, atMs: number): Promise<readonly ApproximateBecause[]> {
     const [erasedAtMs, retiredMs, replaced] = await Promise.all([
       write.erasedAtMs({ identifier, nowMs: clock.now() }),
-      reads.atOnce((session) => retiredAtMs(session)),
+      reads.atOnce((session) => loadNumber(session, RETIRED_AT)),
       reads.atOnce((session) => replacedSpans(session)),
     ])
     return [

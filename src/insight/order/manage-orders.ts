@@ -1,31 +1,22 @@
 import type { Actor } from '../../core/domain/admin/operator-action.ts'
 import { AppError } from '../../core/domain/errors.ts'
-import { type OrderContext, parseOrderContext } from '../../core/domain/history/order-context.ts'
+import { parseOrderContext } from '../../core/domain/history/order-context.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import type { Relay, Writes } from '../../core/flow/relay.ts'
+import type { SavedOrderAnswer } from './order.routes.ts'
 
-export interface SavedOrder extends OrderContext {
-  readonly identifier: string
-  /** Whether the identifier had no parcel, and is watched from now on. */
-  readonly created: boolean
-  /** False: the same was said before, so the feed has no event. */
-  readonly changed: boolean
-}
-
-/** Lets apps and people say to which order a parcel belongs (DOMAIN 8). */
-export interface ManageOrders {
-  /** Replaces all of it. `body`: as it came. Throws `bad_request`, `bad_tracking_number` and `not_found` (an erased parcel). */
-  save(identifier: string, body: unknown, by: Actor): Promise<SavedOrder>
-}
+export type ManageOrders = ReturnType<typeof createManageOrders>
 
 interface ManageOrdersPorts extends Pick<Relay, 'clock'>, Writes<'saveOrder' | 'erasedAtMs'> {
   /** Called when the feed has an event more. */
   readonly told: () => void
 }
 
-export function createManageOrders({ write, clock, told }: ManageOrdersPorts): ManageOrders {
+/** Lets apps and people say to which order a parcel belongs (DOMAIN 8). */
+export function createManageOrders({ write, clock, told }: ManageOrdersPorts) {
   return {
-    async save(text, body, by) {
+    /** Replaces all of it. `body`: as it came. Throws `bad_request`, `bad_tracking_number` and `not_found` (an erased parcel). */
+    async save(text: string, body: unknown, by: Actor): Promise<SavedOrderAnswer> {
       const identifier = readIdentifier(text)
       const context = parseOrderContext(body)
       const nowMs = clock.now()

@@ -1,5 +1,7 @@
+import type { Kysely } from 'kysely'
 import { decodeReportNote } from '../../core/store/codec.ts'
 import type { Session } from '../../core/store/engine.ts'
+import type { Tables } from '../../core/store/schema.ts'
 import { statement } from '../../core/store/statement.ts'
 import type { FoundNote, Outage, Proof } from './report.rules.ts'
 
@@ -29,34 +31,21 @@ const existing = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 
 type Days = { readonly name: string; readonly from: number; readonly to: number }
 
-const kept = statement<Days>()((db, p) =>
+const ofDays = (db: Kysely<Tables>, p: Days) =>
   db
     .selectFrom('report_evidence')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('name', '=', p.name)
-    .where('day', '>=', p.from)
-    .where('day', '<', p.to),
-)
-const ofParcels = statement<Days & { readonly limit: number }>()((db, p) =>
-  db
-    .selectFrom('report_evidence')
-    .select(['id', 'day', 'parcel_id'])
-    .where('name', '=', p.name)
-    .where('day', '>=', p.from)
-    .where('day', '<', p.to)
-    .orderBy('day')
-    .orderBy('id')
-    .limit(p.limit),
-)
-/** There are few rows: those of a day are bounded. */
-const ofPushes = statement<Days>()((db, p) =>
-  db
-    .selectFrom('report_evidence')
-    .leftJoin('inbox', 'inbox.id', 'report_evidence.id')
-    .select(['report_evidence.id', 'report_evidence.day', 'inbox.received_at_ms'])
     .where('report_evidence.name', '=', p.name)
     .where('report_evidence.day', '>=', p.from)
     .where('report_evidence.day', '<', p.to)
+const kept = statement<Days>()((db, p) => ofDays(db, p).select(({ fn }) => fn.countAll<number>().as('count')))
+const ofParcels = statement<Days & { readonly limit: number }>()((db, p) =>
+  ofDays(db, p).select('parcel_id').orderBy('day').orderBy('id').limit(p.limit),
+)
+/** There are few rows: those of a day are bounded. */
+const ofPushes = statement<Days>()((db, p) =>
+  ofDays(db, p)
+    .leftJoin('inbox', 'inbox.id', 'report_evidence.id')
+    .select(['report_evidence.id', 'inbox.received_at_ms'])
     .orderBy('report_evidence.day')
     .orderBy('report_evidence.id'),
 )
@@ -126,23 +115,13 @@ export async function countProofs(session: Session, days: Days): Promise<number>
   return row?.count ?? 0
 }
 
-export interface ShownProof {
-  readonly id: number
-  readonly day: number
-  readonly parcelId: number
-}
-
-export function listParcelProofs(session: Session, request: Days & { readonly limit: number }): Promise<readonly ShownProof[]> {
-  return session.all(ofParcels, request).then((rows) => rows.map(({ id, day, parcel_id: parcelId }) => ({ id, day, parcelId })))
+export function listParcelProofs(session: Session, request: Days & { readonly limit: number }) {
+  return session.all(ofParcels, request)
 }
 
 /** `isGone`: the push is no longer stored. */
-export async function listPushProofs(
-  session: Session,
-  days: Days,
-): Promise<readonly { readonly id: number; readonly day: number; readonly isGone: boolean }[]> {
-  const rows = await session.all(ofPushes, days)
-  return rows.map(({ id, day, received_at_ms: receivedAtMs }) => ({ id, day, isGone: receivedAtMs === null }))
+export async function listPushProofs(session: Session, days: Days): Promise<readonly { readonly id: number; readonly isGone: boolean }[]> {
+  return (await session.all(ofPushes, days)).map((row) => ({ id: row.id, isGone: row.received_at_ms === null }))
 }
 
 /** Lists the outages that began before a time, the newest first. */

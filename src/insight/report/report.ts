@@ -7,7 +7,7 @@ import type { Reads, Writes } from '../../core/flow/relay.ts'
 import { presentInstant } from '../../core/http/server/answer-schemas.ts'
 import { startRepeating } from '../../core/runtime/schedule.ts'
 import { listTallies } from '../../core/store/admin/tallies.ts'
-import { loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { loadNames } from '../../core/store/history/parcels.ts'
 import { loadSetting } from '../../core/store/settings.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import type { ReportAnswer } from './report.routes.ts'
@@ -161,10 +161,9 @@ async function outagesOf(
 async function parcelEvidence({ session }: Ports['reads'], name: (typeof PROVED_BY_PARCELS)[number], { from, to }: Month, counted: number) {
   const stored = await countProofs(session, { name, from, to })
   const shown = await listParcelProofs(session, { name, from, to, limit: SHOWN_MAX })
-  const rows = await loadIdentifiersOf(session, [...new Set(shown.map(({ parcelId }) => parcelId))])
+  const names = await loadNames(session, [...new Set(shown.map((row) => row.parcel_id))])
   // The tracking number comes first.
-  const names = new Map(rows.toReversed().map((row) => [row.parcel_id, row.value]))
-  const ids = [...new Set(shown.flatMap(({ parcelId }) => names.get(parcelId) ?? []))]
+  const ids = [...new Set(shown.flatMap((row) => names.get(row.parcel_id)?.[0] ?? []))]
   return { name, of: 'parcels' as const, ids, more: Math.max(0, stored - shown.length), removed: Math.max(0, counted - stored), unkept: 0 }
 }
 

@@ -7,7 +7,7 @@ import type { Reads, Relay } from '../../core/flow/relay.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { loadAnswersOf } from '../../core/store/history/answers.ts'
 import { loadContexts } from '../../core/store/history/order-contexts.ts'
-import { loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { loadNames } from '../../core/store/history/parcels.ts'
 import { describeRule, replay, type WatchdogRule, type WatchdogRules } from './watchdog.rules.ts'
 import {
   countOpen,
@@ -125,14 +125,13 @@ export function createManageWatchdogs({
         reads.loadSightings(ids),
         loadContexts(session, ids),
         loadAnswersOf(session, ids),
-        ids.length === 0 ? [] : loadIdentifiersOf(session, ids),
+        loadNames(session, ids),
       ])
       const nowMs = clock.now()
-      const named = Map.groupBy(names, (row) => row.parcel_id)
       const breaches: TriedBreach[] = []
       for (const id of ids) {
         const { parcel } = watchedOf(sightings.get(id) ?? [], contexts.get(id) ?? NO_CONTEXT, answers.get(id) ?? [])
-        const identifiers = (named.get(id) ?? []).map(({ value }) => value)
+        const identifiers = names.get(id) ?? []
         for (const rule of tried) {
           // Many rules on a long history take a second, and others wait for this thread.
           await yieldToOthers()

@@ -1,25 +1,16 @@
-import { Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import type { Reads } from '../../core/flow/relay.ts'
+import { instrumentsOf } from '../../core/ops/instruments.ts'
 import { countOpen, countWaiting, heldSinceMs } from './watchdogs.rows.ts'
 
 export function registerWatchdogs(registry: Registry, { reads }: Reads<'session'>): () => Promise<void> {
-  const registers = [registry]
-  const open = new Gauge({
-    name: 'relay_watchdog_breaches',
-    help: 'Breaches of rules that last, by rule.',
-    labelNames: ['rule'],
-    registers,
-  })
-  const waiting = new Gauge({
-    name: 'relay_watchdog_waiting',
-    help: 'Parcels that are told to be stalled once the carrier was asked about them, up to 100,000.',
-    registers,
-  })
-  const held = new Gauge({
-    name: 'relay_watchdogs_held',
-    help: '1 while nothing is told, because neither pushes nor polls tell anything.',
-    registers,
-  })
+  const { gauge } = instrumentsOf(registry)
+  const open = gauge('relay_watchdog_breaches', 'Breaches of rules that last, by rule.', ['rule'])
+  const waiting = gauge(
+    'relay_watchdog_waiting',
+    'Parcels that are told to be stalled once the carrier was asked about them, up to 100,000.',
+  )
+  const held = gauge('relay_watchdogs_held', '1 while nothing is told, because neither pushes nor polls tell anything.')
   return async () => {
     const { session } = reads
     const read = await Promise.all([countOpen(session), countWaiting(session), heldSinceMs(session)]).catch(() => null)

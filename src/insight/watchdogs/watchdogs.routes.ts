@@ -134,29 +134,10 @@ function presentRule({ rule: { notWithinMs, ...rule }, loadedAtMs, open }: Shown
   return { ...rule, notWithin: notWithinMs === null ? null : formatDuration(notWithinMs), loadedAt: presentInstant(loadedAtMs), open }
 }
 
-function presentBreach({
-  id,
-  rule,
-  why,
-  parcelId,
-  identifiers,
-  reference,
-  sinceMs,
-  checked,
-  toldAtMs,
-  endedAtMs,
-}: ExplainedBreach): BreachAnswer {
-  return {
-    id: String(id),
-    rule,
-    why,
-    parcel: { id: String(parcelId), identifiers },
-    reference,
-    since: presentInstant(sinceMs),
-    checked,
-    toldAt: presentInstant(toldAtMs),
-    endedAt: presentInstant(endedAtMs),
-  }
+function presentBreach({ id, parcelId, identifiers, sinceMs, toldAtMs, endedAtMs, ...breach }: ExplainedBreach): BreachAnswer {
+  const parcel = { id: String(parcelId), identifiers }
+  const times = { since: presentInstant(sinceMs), toldAt: presentInstant(toldAtMs), endedAt: presentInstant(endedAtMs) }
+  return { id: String(id), ...breach, parcel, ...times }
 }
 
 function presentTried({ rule, identifiers, sinceMs, endedAtMs }: TriedBreach) {

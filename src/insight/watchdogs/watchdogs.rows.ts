@@ -1,10 +1,11 @@
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Session } from '../../core/store/engine.ts'
 import { findByReference, loadContexts } from '../../core/store/history/order-contexts.ts'
-import { loadIdentifiersOf } from '../../core/store/history/parcels.ts'
+import { findIdentifier, loadNames } from '../../core/store/history/parcels.ts'
 import { loadBreachesOf } from '../../core/store/history/watched.ts'
+import { COLUMNS, type RowOf, type Tables } from '../../core/store/schema.ts'
 import { loadSetting, removeSetting, saveSetting } from '../../core/store/settings.ts'
-import { statement } from '../../core/store/statement.ts'
+import { rowOf, statement } from '../../core/store/statement.ts'
 import type { FirstLoads, KnownBreach } from './watchdog.rules.ts'
 
 /** When to look at a parcel of which a told breach lasts, and which no rule will find stalled: when it changes. */
@@ -122,17 +123,11 @@ export function saveDue(session: Session, parcelId: number, { nextMs, isOpen, as
   else session.enqueueWrite(save, { parcelId, dueAtMs: nextMs ?? NEVER_MS, isOpen: isOpen ? 1 : 0, askAtMs })
 }
 
-const insert = statement<{ parcelId: number; rule: string; sinceMs: number; isChecked: number; nowMs: number }>()((db, p) =>
+const { id: _id, ...BREACH } = COLUMNS.watchdog_breach
+const insert = statement<RowOf<typeof BREACH>>()((db, p) =>
   db
     .insertInto('watchdog_breach')
-    .values({
-      parcel_id: p.parcelId,
-      rule: p.rule,
-      since_ms: p.sinceMs,
-      is_checked: p.isChecked,
-      told_at_ms: p.nowMs,
-      ended_at_ms: null,
-    })
+    .values(rowOf(BREACH, p))
     .onConflict((conflict) => conflict.columns(['parcel_id', 'rule', 'since_ms']).doNothing())
     .returning('id'),
 )
@@ -148,7 +143,8 @@ interface ToldBreachRow extends Pick<KnownBreach, 'rule' | 'sinceMs'> {
 
 /** Saves that a breach is told. Null: it was told before. */
 export async function addBreach(session: Session, { parcelId, rule, sinceMs, checked, nowMs }: ToldBreachRow): Promise<number | null> {
-  const [row] = await session.all(insert, { parcelId, rule, sinceMs, isChecked: checked ? 1 : 0, nowMs })
+  const told = { is_checked: checked ? 1 : 0, told_at_ms: nowMs, ended_at_ms: null }
+  const [row] = await session.all(insert, { parcel_id: parcelId, rule, since_ms: sinceMs, ...told })
   return row?.id ?? null
 }
 
@@ -199,36 +195,16 @@ export async function countOpen(session: Session): Promise<ReadonlyMap<string, n
   return new Map(await Promise.all(counts))
 }
 
-const anyBreach = statement<{ before: number; limit: number }>()((db, p) =>
-  db.selectFrom('watchdog_breach').selectAll().where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
-)
-const ofRule = statement<{ rule: string; before: number; limit: number }>()((db, p) =>
-  db.selectFrom('watchdog_breach').selectAll().where('rule', '=', p.rule).where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
-)
-const open = statement<{ before: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom('watchdog_breach')
-    .selectAll()
-    .where('ended_at_ms', 'is', null)
-    .where('id', '<', p.before)
-    .orderBy('id', 'desc')
-    .limit(p.limit),
-)
+const breaches = (db: Kysely<Tables>, p: { readonly before: number; readonly limit: number }) =>
+  db.selectFrom('watchdog_breach').selectAll().where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit)
+const anyBreach = statement<{ before: number; limit: number }>()(breaches)
+const ofRule = statement<{ rule: string; before: number; limit: number }>()((db, p) => breaches(db, p).where('rule', '=', p.rule))
+const open = statement<{ before: number; limit: number }>()((db, p) => breaches(db, p).where('ended_at_ms', 'is', null))
 const openOfRule = statement<{ rule: string; before: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom('watchdog_breach')
-    .selectAll()
-    .where('ended_at_ms', 'is', null)
-    .where('rule', '=', p.rule)
-    .where('id', '<', p.before)
-    .orderBy('id', 'desc')
-    .limit(p.limit),
+  breaches(db, p).where('ended_at_ms', 'is', null).where('rule', '=', p.rule),
 )
 const ofParcel = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('watchdog_breach').selectAll().where('parcel_id', '=', p.parcelId).orderBy('id', 'desc'),
-)
-const parcelOf = statement<{ identifier: string }>()((db, p) =>
-  db.selectFrom('identifier').select('parcel_id').where('value', '=', p.identifier),
 )
 
 export interface BreachFilter {
@@ -259,8 +235,8 @@ export async function listBreaches(session: Session, { rule, isOpen, ...page }: 
 
 /** Lists the breaches of a parcel, which are few; null: no parcel has the identifier. */
 export async function listBreachesOfParcel(session: Session, identifier: string): Promise<readonly ListedBreach[] | null> {
-  const [parcel] = await session.all(parcelOf, { identifier })
-  return parcel === undefined ? null : await named(session, await session.all(ofParcel, { parcelId: parcel.parcel_id }))
+  const parcel = await findIdentifier(session, identifier)
+  return parcel === null ? null : await named(session, await session.all(ofParcel, { parcelId: parcel.parcelId }))
 }
 
 /** So many parcels of an order are looked at for a page. */
@@ -302,12 +278,11 @@ type BreachRow = typeof ofParcel extends { types?: (params: never) => infer Row 
 
 async function named(session: Session, rows: readonly BreachRow[]): Promise<readonly ListedBreach[]> {
   const ids = [...new Set(rows.map((row) => row.parcel_id))]
-  const [identifiers, contexts] = await Promise.all([ids.length === 0 ? [] : loadIdentifiersOf(session, ids), loadContexts(session, ids)])
-  const names = Map.groupBy(identifiers, (row) => row.parcel_id)
+  const [names, contexts] = await Promise.all([loadNames(session, ids), loadContexts(session, ids)])
   return rows.map((row) => ({
     id: row.id,
     parcelId: row.parcel_id,
-    identifiers: (names.get(row.parcel_id) ?? []).map(({ value }) => value),
+    identifiers: names.get(row.parcel_id) ?? [],
     reference: contexts.get(row.parcel_id)?.reference ?? null,
     rule: row.rule,
     sinceMs: row.since_ms,

@@ -15,7 +15,7 @@ import type { KeptSighting } from '../../core/domain/history/sightings.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
 import { loadAnswersOf } from '../../core/store/history/answers.ts'
 import { loadContexts } from '../../core/store/history/order-contexts.ts'
-import { loadIdentifiersOf, pollableIdentifiers } from '../../core/store/history/parcels.ts'
+import { loadNames, pollableIdentifiers } from '../../core/store/history/parcels.ts'
 import { BREACHES_MAX, loadBreachesOf, removeBreaches, removeWatched } from '../../core/store/history/watched.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import {
@@ -329,15 +329,14 @@ async function loadTold(
   const watched = new Map(news.map(({ of }) => [of.parcelId, of]))
   const ids = [...watched.keys()]
   const hasTypes = asking.some(({ endpoint }) => endpoint.filters.distributionType !== null)
-  const [identifiers, answers] = await Promise.all([
-    loadIdentifiersOf(tx, ids),
+  const [names, answers] = await Promise.all([
+    loadNames(tx, ids),
     hasTypes ? loadAnswersOf(tx, ids) : new Map<number, readonly KeptAnswer[]>(),
   ])
-  const names = Map.groupBy(identifiers, (row) => row.parcel_id)
   return new Map(
     [...watched].map(([parcelId, { entries, order }]) => {
       const { distributionType } = presentParcel(entries, answers.get(parcelId) ?? [], [])
-      return [parcelId, { parcelId, identifiers: (names.get(parcelId) ?? []).map(({ value }) => value), order, entries, distributionType }]
+      return [parcelId, { parcelId, identifiers: names.get(parcelId) ?? [], order, entries, distributionType }]
     }),
   )
 }

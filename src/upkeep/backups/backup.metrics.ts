@@ -1,5 +1,6 @@
-import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import type { Part } from '../../core/flow/relay.ts'
+import { instrumentsOf } from '../../core/ops/instruments.ts'
 import type { ManageBackups } from './manage-backups.ts'
 
 interface BackupParts extends Part<'clock', 'now'> {
@@ -8,17 +9,15 @@ interface BackupParts extends Part<'clock', 'now'> {
 
 /** Until a backup was made, the age and the size are absent, and an alarm can report that. */
 export function registerBackups(registry: Registry, { backups, clock }: BackupParts): () => void {
-  const registers = [registry]
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
+  const { counter, gauge } = instrumentsOf(registry)
   const age = gauge('relay_backup_age_seconds', 'Time since the last backup was made; absent: none was.')
   const bytes = gauge('relay_backup_bytes', 'Size of the last backup; absent: none was made.')
   const failing = gauge('relay_backup_failing', '1 while the last backup has failed.')
-  const failures = new Counter({ name: 'relay_backup_failures_total', help: 'Backups that could not be made.', registers })
-  const skipped = new Counter({
-    name: 'relay_backups_skipped_total',
-    help: 'Scheduled backups that were skipped because another was being made, or the store was being moved.',
-    registers,
-  })
+  const failures = counter('relay_backup_failures_total', 'Backups that could not be made.')
+  const skipped = counter(
+    'relay_backups_skipped_total',
+    'Scheduled backups that were skipped because another was being made, or the store was being moved.',
+  )
   let counted = { failures: 0, skipped: 0 }
   return () => {
     const { last, failing: failure } = backups.state()

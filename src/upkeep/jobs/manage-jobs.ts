@@ -7,18 +7,18 @@ import { rebuiltBy } from '../rebuild/rebuild.rules.ts'
 /** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw text from the path. Throws `not_found` for an unknown id. */
 export type ManageJobs = ReturnType<typeof createManageJobs>
 
-type Parts = Pick<Relay, 'clock'> & Reads<'listJobs' | 'findJob' | 'nameParcels'> & Writes<'cancelJob'>
+type Parts = Pick<Relay, 'clock'> & Reads<'listJobs' | 'findJob' | 'loadNames'> & Writes<'cancelJob'>
 
 export function createManageJobs({ write, reads, clock }: Parts) {
   /** Adds identifiers to the parcels that rebuilds give as examples. Jobs store only ids of parcels, because a parcel may be erased. */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
     const parcelIds = jobs.flatMap((job) => rebuiltBy(job)?.examples.map(({ parcelId }) => parcelId) ?? [])
     if (parcelIds.length === 0) return jobs
-    const names = await reads.nameParcels([...new Set(parcelIds)])
+    const names = await reads.loadNames([...new Set(parcelIds)])
     return jobs.map((job) => {
       const { cursor } = job
       if (cursor === null || !('rebuiltTo' in cursor)) return job
-      const examples = cursor.report.examples.map((example) => ({ ...example, identifier: names.get(example.parcelId) ?? null }))
+      const examples = cursor.report.examples.map((example) => ({ ...example, identifier: names.get(example.parcelId)?.[0] ?? null }))
       return { ...job, cursor: { ...cursor, report: { ...cursor.report, examples } } }
     })
   }

@@ -2,34 +2,13 @@ import type { Selectable } from 'kysely'
 import type { Refusal } from '../../core/domain/ingest/refused-pushes.ts'
 import { parseStored } from '../../core/domain/json-body.ts'
 import type { Session } from '../../core/store/engine.ts'
-import type { Tables } from '../../core/store/schema.ts'
-import { statement } from '../../core/store/statement.ts'
+import { COLUMNS, type RowOf, type Tables } from '../../core/store/schema.ts'
+import { rowOf, statement } from '../../core/store/statement.ts'
 import { type MismatchCause, readCause } from './mismatch-causes.rules.ts'
 import { type KeptRefusal, REFUSALS_KEPT } from './refusals.rules.ts'
 
-const insert = statement<{
-  atMs: number
-  address: string
-  verdict: string
-  keyName: string | null
-  causes: string
-  isCutShort: number
-  headers: string
-  bodyBytes: number | null
-  bodySha256: string | null
-}>()((db, p) =>
-  db.insertInto('refusal').values({
-    at_ms: p.atMs,
-    address: p.address,
-    verdict: p.verdict,
-    key_name: p.keyName,
-    causes: p.causes,
-    is_cut_short: p.isCutShort,
-    headers: p.headers,
-    body_bytes: p.bodyBytes,
-    body_sha256: p.bodySha256,
-  }),
-)
+const { id: _id, ...REFUSAL } = COLUMNS.refusal
+const insert = statement<RowOf<typeof REFUSAL>>()((db, p) => db.insertInto('refusal').values(rowOf(REFUSAL, p)))
 const forgetOldest = statement()((db) =>
   db.deleteFrom('refusal').where('id', '<', (of) =>
     of
@@ -47,15 +26,15 @@ const newest = statement<{ before: number; limit: number }>()((db, p) =>
 /** Adds a refusal, and removes the oldest beyond `REFUSALS_KEPT`. */
 export function addRefusal(session: Session, { atMs, address, verdict, key, causes, isCutShort, headers, body }: Refusal): void {
   session.enqueueWrite(insert, {
-    atMs,
+    at_ms: atMs,
     address,
     verdict,
-    keyName: key,
+    key_name: key,
     causes: JSON.stringify(causes),
-    isCutShort: isCutShort ? 1 : 0,
+    is_cut_short: isCutShort ? 1 : 0,
     headers: JSON.stringify(headers),
-    bodyBytes: body?.bytes ?? null,
-    bodySha256: body?.sha256 ?? null,
+    body_bytes: body?.bytes ?? null,
+    body_sha256: body?.sha256 ?? null,
   })
   session.enqueueWrite(forgetOldest, {})
 }

@@ -1,10 +1,10 @@
-import { Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { instrumentsOf } from '../../core/ops/instruments.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 
 /** Registers metrics that are set once, because a store is restored only while no relay runs. */
 export function registerRestores(registry: Registry, { restores }: Pick<Relay, 'restores'>): () => void {
-  const registers = [registry]
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
+  const { gauge } = instrumentsOf(registry)
   gauge('relay_restores', 'How often the store was restored from a backup.').set(restores.length)
   const repeatable = gauge(
     'relay_restore_deliveries_repeatable',

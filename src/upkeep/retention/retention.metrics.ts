@@ -1,17 +1,18 @@
-import { Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import type { Reads } from '../../core/flow/relay.ts'
+import { instrumentsOf } from '../../core/ops/instruments.ts'
 import { loadRetention } from './remove-aged.rows.ts'
 import { RETENTION_STAGES } from './retention.rules.ts'
 
 export function registerRetention(registry: Registry, { reads }: Reads<'session'>): () => Promise<void> {
-  const registers = [registry]
-  const byKind = (name: string, help: string) => new Gauge({ name, help, labelNames: ['kind'], registers })
+  const { gauge } = instrumentsOf(registry)
+  const byKind = (name: string, help: string) => gauge(name, help, ['kind'])
   const held = byKind(
     'relay_retention_held',
     'Data that the last pass held back although its time is over: it is undelivered, in quarantine or still needed.',
   )
   const removed = byKind('relay_retention_removed', 'What the last pass removed.')
-  const at = new Gauge({ name: 'relay_retention_pass_timestamp_seconds', help: 'When the last pass ended; absent: none has.', registers })
+  const at = gauge('relay_retention_pass_timestamp_seconds', 'When the last pass ended; absent: none has.')
   return async () => {
     const state = await loadRetention(reads.session).catch(() => null)
     if (state === null) return

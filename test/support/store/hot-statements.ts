@@ -171,7 +171,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   }
   await reads.existingTargets(['parcel', 'delivery', 'push'].map((kind) => ({ kind, id: '1' })))
   await listRefusals(reads.session, page)
-  await reads.nameParcels([1, 2])
+  await reads.loadNames([1, 2])
   for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {
     for (const reason of [null, 'schema']) {
       for (const parcel of [null, trackingIdOf(1)]) {

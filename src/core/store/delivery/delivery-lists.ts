@@ -17,7 +17,7 @@ import { watchdogEventIn } from '../../domain/delivery/watchdog-event.ts'
 import { DELIVERY_STATE, decodeEndpointTarget } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadContexts } from '../history/order-contexts.ts'
-import { loadIdentifiersOf } from '../history/parcels.ts'
+import { loadNames } from '../history/parcels.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
 import { acceptedAttempt, type DeliveryRow, decodeAttempt, decodeDelivery } from './delivery-codec.ts'
@@ -259,7 +259,6 @@ async function withIdentifiers<Listed extends ListedDelivery>(
   session: Session,
   deliveries: readonly Listed[],
 ): Promise<readonly (Listed & { readonly identifiers: readonly string[] })[]> {
-  const rows = await loadIdentifiersOf(session, [...new Set(deliveries.map(({ parcelId }) => parcelId))])
-  const byParcel = Map.groupBy(rows, (row) => row.parcel_id)
-  return deliveries.map((delivery) => ({ ...delivery, identifiers: (byParcel.get(delivery.parcelId) ?? []).map(({ value }) => value) }))
+  const names = await loadNames(session, [...new Set(deliveries.map(({ parcelId }) => parcelId))])
+  return deliveries.map((delivery) => ({ ...delivery, identifiers: names.get(delivery.parcelId) ?? [] }))
 }

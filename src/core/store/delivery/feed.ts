@@ -29,24 +29,14 @@ import type { Contents } from '../history/contents.ts'
 import { viewParcels } from '../history/parcel-view.ts'
 import { loadSightingsOf } from '../history/sightings.ts'
 import { loadToldBreaches } from '../history/watched.ts'
-import type { Tables } from '../schema.ts'
+import { COLUMNS, type Tables } from '../schema.ts'
 import { loadNumber } from '../settings.ts'
-import { statement } from '../statement.ts'
+import { rowOf, statement } from '../statement.ts'
 
 /** The name of the stored setting that says up to which sequence the feed was pruned. */
 export const PRUNED_TO = 'feed-pruned-to'
 
-const insertEvent = statement<ReturnType<typeof feedRow>>()((db, p) =>
-  db.insertInto('feed').values({
-    sequence: p.sequence,
-    kind: p.kind,
-    parcel_id: p.parcelId,
-    entry: p.entry,
-    payload_ref: p.payloadRef,
-    earlier_audience: p.earlierAudience,
-    earlier_tellings: p.earlierTellings,
-  }),
-)
+const insertEvent = statement<ReturnType<typeof feedRow>>()((db, p) => db.insertInto('feed').values(rowOf(COLUMNS.feed, p)))
 
 export function appendFeed(session: Session, event: FeedEvent): void {
   session.enqueueWrite(insertEvent, feedRow(event))
@@ -57,11 +47,11 @@ export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEve
   return {
     sequence,
     kind: encodeFeedKind(kind),
-    parcelId,
+    parcel_id: parcelId,
     entry,
-    payloadRef: encodePayloadRef(payloadRef),
-    earlierAudience: encodeAudience(earlier),
-    earlierTellings: encodeTellings(earlier),
+    payload_ref: encodePayloadRef(payloadRef),
+    earlier_audience: encodeAudience(earlier),
+    earlier_tellings: encodeTellings(earlier),
   }
 }
 

@@ -12,7 +12,7 @@ import { loadAnswersOf, moveAnswers } from './answers.ts'
 import type { Contents } from './contents.ts'
 import { loadContexts, moveContexts } from './order-contexts.ts'
 import { removeOverwritten } from './overwritten.ts'
-import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
+import { deleteParcels, loadNames, moveIdentifiers } from './parcels.ts'
 import { encodeInstant, moveSightings, saveSighting } from './sightings.ts'
 import { moveWatched } from './watched.ts'
 
@@ -24,7 +24,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   const { shared, renumbered, nowMs } = join
   const into = join.survivor.state.parcelId
   const from = join.others.map(({ state }) => state.parcelId)
-  const identifiers = Map.groupBy(await loadIdentifiersOf(session, from), (row) => row.parcel_id)
+  const names = await loadNames(session, from)
   const answers = await loadAnswersOf(session, [into, ...from])
   const contexts = await loadContexts(session, [into, ...from])
 
@@ -35,7 +35,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
     const detail = {
       from: auditNamesOf(state),
       into: auditNamesOf(join.survivor.state),
-      identifiers: (identifiers.get(state.parcelId) ?? []).map(({ value }) => value),
+      identifiers: names.get(state.parcelId) ?? [],
       sightings: await heldBy(contents, other),
       answers: (answers.get(state.parcelId) ?? []).map(({ language, digest, askedAtMs }) => [language, digest, askedAtMs]),
       // Only the first audit record of a join lists the survivor's own sightings. The other records refer to it by its sequence.
@@ -64,7 +64,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   const endpointIds = await listEndpointIds(session)
   await Promise.all(endpointIds.map((endpointId) => moveDeliveries(session, endpointId, { from, into, nowMs })))
   await deleteParcels(session, from)
-  return [...identifiers.values()].flat().map(({ value }) => value)
+  return [...names.values()].flat()
 }
 
 /** A sighting as the audit trail lists it. `tellings` is left out if it is null. */

@@ -2,8 +2,8 @@ import type { IdentifierState, ParcelState } from '../../domain/history/parcel-s
 import { pollableFromMs, pollableNow, type Refusable } from '../../domain/identifiers.ts'
 import { decodeParcel, encodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
-import { statement } from '../statement.ts'
+import { COLUMNS, type Tables } from '../schema.ts'
+import { rowOf, statement } from '../statement.ts'
 
 const insertNew = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('parcel').values({ activated_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
@@ -16,35 +16,19 @@ const deleteRows = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 
 type ParcelRow = { [Column in keyof ReturnType<typeof encodeParcel>]: ReturnType<typeof encodeParcel>[Column] }
 
+const { id: _id, ...ALL } = COLUMNS.parcel
+const { next_poll_at_ms: _next, stopped: _stopped, ...FACTS } = ALL
+
 const updateAllColumns = statement<ParcelRow>()((db, p) =>
-  db
-    .updateTable('parcel')
-    .set({ ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped })
-    .where('id', '=', p.id),
+  db.updateTable('parcel').set(rowOf<Pick<ParcelRow, keyof typeof ALL>>(ALL, p)).where('id', '=', p.id),
 )
-const insertAllColumns = statement<ParcelRow>()((db, p) =>
-  db.insertInto('parcel').values({ id: p.id, ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped }),
-)
+const insertAllColumns = statement<ParcelRow>()((db, p) => db.insertInto('parcel').values(rowOf(COLUMNS.parcel, p)))
 /** The row with the highest id may have been deleted, so `max(id)` could be too low. Ids are never reused. */
 const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'parcel'))
 /** Leaves out the indexed columns, because SQLite rewrites the index entry of every column that is set, even to the same value. */
-const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
-
-function factsOf(p: ParcelRow) {
-  return {
-    watched_at_ms: p.watched_at_ms,
-    first_pushed_at_ms: p.first_pushed_at_ms,
-    activated_at_ms: p.activated_at_ms,
-    entry_count: p.entry_count,
-    latest_status: p.latest_status,
-    latest_at_ms: p.latest_at_ms,
-    latest_learnt_at_ms: p.latest_learnt_at_ms,
-    last_seen_at_ms: p.last_seen_at_ms,
-    checked_at_ms: p.checked_at_ms,
-    failures: p.failures,
-    is_full: p.is_full,
-  }
-}
+const updateFacts = statement<ParcelRow>()((db, p) =>
+  db.updateTable('parcel').set(rowOf<Pick<ParcelRow, keyof typeof FACTS>>(FACTS, p)).where('id', '=', p.id),
+)
 
 export async function createParcel(session: Session, nowMs: number): Promise<ParcelState> {
   const [row] = await session.all(insertNew, { nowMs })
@@ -159,11 +143,11 @@ export async function loadIdentifiersOf(session: Session, parcelIds: readonly nu
   return inOrder(await session.all(identifiersOfAll, { ids: parcelIds }))
 }
 
-/** Finds the first identifier of each parcel. A parcel that does not exist is absent. */
-export async function nameParcels(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
+/** Finds the identifiers of each parcel, in the order of `loadIdentifiers`. A parcel that has none, or does not exist, is absent. */
+export async function loadNames(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
   if (parcelIds.length === 0) return new Map()
-  const rows = await loadIdentifiersOf(session, parcelIds)
-  return new Map(rows.toReversed().map((row) => [row.parcel_id, row.value]))
+  const rows = Map.groupBy(await loadIdentifiersOf(session, parcelIds), (row) => row.parcel_id)
+  return new Map([...rows].map(([parcelId, ofParcel]) => [parcelId, ofParcel.map(({ value }) => value)]))
 }
 
 /** Sorts identifiers as SQLite's index does, because PostgreSQL returns them in no certain order. */

@@ -1,7 +1,8 @@
 import type { InboxWrite } from '../../domain/history/change-set.ts'
 import type { InboxState, KeptPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
-import { statement } from '../statement.ts'
+import { COLUMNS } from '../schema.ts'
+import { rowOf, statement } from '../statement.ts'
 
 /** The number under which each state is stored. */
 export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2, dismissed: 3 } as const satisfies Readonly<
@@ -12,19 +13,8 @@ const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { 
   db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-const insertNew = statement<ReturnType<typeof inboxRow>>()((db, p) =>
-  db.insertInto('inbox').values({
-    id: p.id,
-    digest: p.digest,
-    received_at_ms: p.receivedAtMs,
-    key_index: p.keyIndex,
-    content_encoding: p.contentEncoding,
-    state: p.state,
-    reason: p.reason,
-    parcel_id: p.parcelId,
-    body: p.body,
-  }),
-)
+const { duplicates: _duplicates, ...PUSH } = COLUMNS.inbox
+const insertNew = statement<ReturnType<typeof inboxRow>>()((db, p) => db.insertInto('inbox').values(rowOf(PUSH, p)))
 
 const addDuplicate = statement<{ id: number }>()((db, p) =>
   db
@@ -53,12 +43,12 @@ export function inboxRow({ inboxId, push, digest, state, reason, parcelId }: Inb
   return {
     id: inboxId,
     digest: digestBytes(digest),
-    receivedAtMs: push.receivedAtMs,
-    keyIndex: push.keyIndex,
-    contentEncoding: push.contentEncoding,
+    received_at_ms: push.receivedAtMs,
+    key_index: push.keyIndex,
+    content_encoding: push.contentEncoding,
     state: INBOX_STATES[state],
     reason,
-    parcelId,
+    parcel_id: parcelId,
     body: push.body,
   }
 }

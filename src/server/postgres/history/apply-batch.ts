@@ -115,8 +115,8 @@ function applyInbox(session: Session, { inbox, dropped, duplicates }: WriteSet):
 const insertPushes = rawStatement<Columns<ReturnType<typeof inboxRow>>>()(
   (p) => sql`
     insert into inbox (id, digest, received_at_ms, key_index, content_encoding, state, reason, parcel_id, body)
-    select * from unnest(${p.id}::bigint[], ${p.digest}::bytea[], ${p.receivedAtMs}::bigint[], ${p.keyIndex}::integer[],
-      ${p.contentEncoding}::text[], ${p.state}::smallint[], ${p.reason}::text[], ${p.parcelId}::bigint[], ${p.body}::bytea[])`,
+    select * from unnest(${p.id}::bigint[], ${p.digest}::bytea[], ${p.received_at_ms}::bigint[], ${p.key_index}::integer[],
+      ${p.content_encoding}::text[], ${p.state}::smallint[], ${p.reason}::text[], ${p.parcel_id}::bigint[], ${p.body}::bytea[])`,
 )
 const countDuplicates = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
@@ -186,8 +186,8 @@ const insertFeed = rawStatement<Columns<ReturnType<typeof feedRow>>>()(
     insert into feed (sequence, kind, parcel_id, entry, payload_ref, earlier_audience, earlier_tellings)
     select ${real(sql.ref('u.sequence'))}, u.kind, u.parcel_id, ${real(sql.ref('u.entry'))}, u.payload_ref, ${realAudience(sql.ref('u.earlier_audience'))},
       ${realTellings(sql.ref('u.earlier_tellings'))}
-    from unnest(${p.sequence}::bigint[], ${p.kind}::smallint[], ${p.parcelId}::bigint[], ${p.entry}::bigint[], ${p.payloadRef}::bigint[],
-      ${p.earlierAudience}::bigint[], ${p.earlierTellings}::text[])
+    from unnest(${p.sequence}::bigint[], ${p.kind}::smallint[], ${p.parcel_id}::bigint[], ${p.entry}::bigint[], ${p.payload_ref}::bigint[],
+      ${p.earlier_audience}::bigint[], ${p.earlier_tellings}::text[])
       as u (sequence, kind, parcel_id, entry, payload_ref, earlier_audience, earlier_tellings)`,
 )
 const insertExpected = rawStatement<Columns<ReturnType<typeof expectedRow>>>()(
