@@ -182,3 +182,15 @@ export interface PageRoute {
    */
   readonly again?: (visit: Visit, former: FormerOrder) => Promise<PageAnswer>
 }
+
+type PageOptions = Partial<Pick<PageRoute, 'scope' | 'takesFile' | 'again'>>
+
+/** Left out: the scope is `admin`. */
+export function getPage(path: PageRoute['path'], answer: PageRoute['answer'], options: PageOptions = {}): PageRoute {
+  return { method: 'get', path, scope: 'admin', answer, ...options }
+}
+
+/** A form that people send. Left out: the scope is `admin`. */
+export function postForm(path: PageRoute['path'], answer: PageRoute['answer'], options: PageOptions = {}): PageRoute {
+  return { method: 'post', path, scope: 'admin', answer, ...options }
+}

@@ -11,7 +11,7 @@ import { carrierPage } from './carrier/carrier.page.ts'
 import { deliveryPages } from './deliveries/delivery.page.ts'
 import type { FormIds, GiveOnce } from './form.ts'
 import { createAddresses, withQuery } from './html.ts'
-import type { PageAnswer, PageRoute, View } from './layout.ts'
+import { getPage, type PageAnswer, type PageRoute, type View } from './layout.ts'
 import { addLive, type LiveStreams } from './live/live-streams.ts'
 import { addLogin } from './login/login.routes.ts'
 import { overviewPage } from './overview/overview.page.ts'
@@ -76,8 +76,8 @@ export function createPortal(options: PortalOptions, offered: readonly PageRoute
   })
 
   const overviews: readonly PageRoute[] = [
-    { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
-    { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
+    getPage('/', async (visit) => ({ page: overviewPage(visit, await overview.read()) }), { scope: 'status' }),
+    getPage('/carrier', async (visit) => ({ page: carrierPage(visit, await overview.read()) })),
   ]
   const pages = [parcelPages, webhookPages, deliveryPages, settingsPages, auditPages, reloadPages].flatMap((pagesOf) => pagesOf(options))
   const routes = [...offered, ...overviews, ...pages]
@@ -105,14 +105,13 @@ export function createPortal(options: PortalOptions, offered: readonly PageRoute
 
 /** Leads from the address of a form, or one with a slash at its end, to the page that is meant. Any other address has a page that says so. */
 function lost(table: PageTable, { path, querystring }: Context): PageRoute {
-  return {
-    method: 'get',
-    path: '/',
-    scope: 'status',
-    async answer({ to }) {
+  return getPage(
+    '/',
+    async ({ to }) => {
       const meant = pageMeant(table, path)
       if (meant === null) throw noSuchAddress()
       return { goTo: withQuery({ path: to`/`.path.replace(/\/$/, '') + meant.path }, Object.fromEntries(new URLSearchParams(querystring))) }
     },
-  }
+    { scope: 'status' },
+  )
 }

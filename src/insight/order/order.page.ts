@@ -1,7 +1,7 @@
 import type { ExplainedParcel } from '../../console/parcels/parcel-queries.ts'
 import { mistakeIn } from '../../console/portal/form.ts'
 import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
-import type { PageRoute, Visit } from '../../console/portal/layout.ts'
+import { type PageRoute, postForm, type Visit } from '../../console/portal/layout.ts'
 import type { ParcelSection } from '../../console/portal/parcels/parcel.pages.ts'
 import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts'
 import { island, settingsList } from '../../console/portal/parts.ts'
@@ -16,17 +16,12 @@ export function orderSections(): readonly ParcelSection[] {
 /** Makes the page that the form of the section leads to. */
 export function orderPages({ manageOrders }: Pick<UseCases, 'manageOrders'>): readonly PageRoute[] {
   return [
-    {
-      method: 'post',
-      path: '/parcels/:identifier/order',
-      scope: 'admin',
-      answer: async ({ param, to, form, by }) => {
-        // Browsers end lines with CR LF.
-        const note = form.get('note').replaceAll('\r\n', '\n')
-        const context = { reference: form.get('reference').trim() || null, labels: readLabels(form.get('labels')), note }
-        return { goTo: to`/parcels/${(await manageOrders.save(param('identifier'), context, by)).identifier}` }
-      },
-    },
+    postForm('/parcels/:identifier/order', async ({ param, to, form, by }) => {
+      // Browsers end lines with CR LF.
+      const note = form.get('note').replaceAll('\r\n', '\n')
+      const context = { reference: form.get('reference').trim() || null, labels: readLabels(form.get('labels')), note }
+      return { goTo: to`/parcels/${(await manageOrders.save(param('identifier'), context, by)).identifier}` }
+    }),
   ]
 }
 

@@ -1,5 +1,5 @@
 import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
-import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
 import { timeInTable } from '../../console/portal/times.ts'
 import { countText } from '../../core/domain/amounts.ts'
@@ -27,32 +27,17 @@ import {
 export function reportPages({ reports }: Pick<UseCases, 'reports'>): readonly PageRoute[] {
   const read = (month: string) => reports.read(month === '' ? null : month)
   return [
-    {
-      method: 'get',
-      path: '/report',
-      scope: 'admin',
-      answer: async (visit) => ({ page: reportPage(visit, await read(visit.query('month'))) }),
-    },
-    {
-      method: 'get',
-      path: '/report/:month/html',
-      scope: 'admin',
-      answer: async (visit) => {
-        const report = await read(visit.param('month'))
-        const { nowMs, publicOrigin, to } = visit
-        const portal = publicOrigin === null ? null : `${publicOrigin}${to`/`.path.replace(/\/$/, '')}`
-        return { file: Buffer.from(renderSheet(report, { portal, nowMs })), name: `carrier-report-${report.month}.html` }
-      },
-    },
-    {
-      method: 'get',
-      path: '/report/:month/csv',
-      scope: 'admin',
-      answer: async (visit) => {
-        const report = await read(visit.param('month'))
-        return { file: Buffer.from(reportCsv(report)), name: `carrier-report-${report.month}.csv` }
-      },
-    },
+    getPage('/report', async (visit) => ({ page: reportPage(visit, await read(visit.query('month'))) })),
+    getPage('/report/:month/html', async (visit) => {
+      const report = await read(visit.param('month'))
+      const { nowMs, publicOrigin, to } = visit
+      const portal = publicOrigin === null ? null : `${publicOrigin}${to`/`.path.replace(/\/$/, '')}`
+      return { file: Buffer.from(renderSheet(report, { portal, nowMs })), name: `carrier-report-${report.month}.html` }
+    }),
+    getPage('/report/:month/csv', async (visit) => {
+      const report = await read(visit.param('month'))
+      return { file: Buffer.from(reportCsv(report)), name: `carrier-report-${report.month}.csv` }
+    }),
   ]
 }
 

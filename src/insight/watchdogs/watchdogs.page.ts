@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mistakeIn } from '../../console/portal/form.ts'
 import { html, link, type Markup, markup, type Part, withQuery } from '../../console/portal/html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
 import type { ParcelSection } from '../../console/portal/parcels/parcel.pages.ts'
 import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts'
 import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
@@ -37,17 +37,12 @@ export function watchdogSections({ manageWatchdogs }: Parts): readonly ParcelSec
 /** Makes the page that shows the rules and the parcels that they find stalled, and tries rules that its form sends. */
 export function watchdogPages({ manageWatchdogs }: Parts): readonly PageRoute[] {
   return [
-    { method: 'get', path: '/watchdogs', scope: 'admin', answer: (visit) => show(visit, UNTRIED) },
-    {
-      method: 'post',
-      path: '/watchdogs/try',
-      scope: 'admin',
-      answer: async (visit) => {
-        const [rules, since] = [visit.form.get('rules'), visit.form.get('since').trim()]
-        const after = /^\d{1,15}$/.test(visit.form.get('after')) ? Number(visit.form.get('after')) : null
-        return await show(visit, { rules, since, found: await tryRules(manageWatchdogs, { rules, since, after }) })
-      },
-    },
+    getPage('/watchdogs', (visit) => show(visit, UNTRIED)),
+    postForm('/watchdogs/try', async (visit) => {
+      const [rules, since] = [visit.form.get('rules'), visit.form.get('since').trim()]
+      const after = /^\d{1,15}$/.test(visit.form.get('after')) ? Number(visit.form.get('after')) : null
+      return await show(visit, { rules, since, found: await tryRules(manageWatchdogs, { rules, since, after }) })
+    }),
   ]
 
   async function show(visit: Visit, tried: Tried): Promise<PageAnswer> {

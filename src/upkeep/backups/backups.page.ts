@@ -1,5 +1,5 @@
 import { html, link, type Markup, type Part } from '../../console/portal/html.ts'
-import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { asOfLine, crumbs, headline, settingsList, table } from '../../console/portal/parts.ts'
 import { timeInSentence, timeInTable } from '../../console/portal/times.ts'
 import { bytesText } from '../../core/domain/amounts.ts'
@@ -14,18 +14,10 @@ const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_backed_up', 'too_man
 /** The page with the backups in the folder, and a form to make one. */
 export function backupPages({ manageBackups }: Pick<UseCases, 'manageBackups'>): readonly PageRoute[] {
   return [
-    {
-      method: 'get',
-      path: '/backups',
-      scope: 'admin',
-      answer: async (visit) => await answerPage(visit, manageBackups),
-    },
-    {
-      method: 'post',
-      path: '/backups',
-      scope: 'admin',
-      again: goToJobs,
-      answer: async (visit) => {
+    getPage('/backups', async (visit) => await answerPage(visit, manageBackups)),
+    postForm(
+      '/backups',
+      async (visit) => {
         try {
           await manageBackups.start({ name: visit.form.get('name').trim() }, visit.by)
           return { goTo: visit.to`/jobs` }
@@ -34,7 +26,8 @@ export function backupPages({ manageBackups }: Pick<UseCases, 'manageBackups'>):
           return { ...(await answerPage(visit, manageBackups, error.message)), status: error.code === 'bad_request' ? 422 : 409 }
         }
       },
-    },
+      { again: goToJobs },
+    ),
   ]
 }
 

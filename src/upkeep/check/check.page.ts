@@ -1,5 +1,5 @@
 import { html, type Markup, type Part } from '../../console/portal/html.ts'
-import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { actionButton, crumbs, headline, type StateKind, sentenceOnPage, stateMark, table } from '../../console/portal/parts.ts'
 import type { Verdict } from '../../console/problems/concern.ts'
 import { counted } from '../../core/domain/amounts.ts'
@@ -10,8 +10,8 @@ import type { CheckLine, CheckName } from './check.rules.ts'
 /** Makes the page that checks the deployment. A check logs in at the carrier and sends a push, so only a button starts it. */
 export function checkPages({ check }: Pick<UseCases, 'check'>): readonly PageRoute[] {
   return [
-    { method: 'get', path: '/check', scope: 'admin', answer: async (visit) => ({ page: checkPage(visit, null) }) },
-    { method: 'post', path: '/check', scope: 'admin', answer: async (visit) => ({ page: checkPage(visit, await check()) }) },
+    getPage('/check', async (visit) => ({ page: checkPage(visit, null) })),
+    postForm('/check', async (visit) => ({ page: checkPage(visit, await check()) })),
   ]
 }
 

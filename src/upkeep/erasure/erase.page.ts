@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mistakeIn } from '../../console/portal/form.ts'
 import { html, type Part } from '../../console/portal/html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { crumbs, facts, headline } from '../../console/portal/parts.ts'
 import { fullTime } from '../../console/portal/times.ts'
 import type { FormerOrder } from '../../core/domain/admin/operator-action.ts'
@@ -12,15 +12,7 @@ import type { ErasureReport } from './manage-erasures.ts'
 
 /** Makes the page that a parcel's form "Erase" leads to. */
 export function erasePages({ lookAtParcels, manageErasures }: Pick<UseCases, 'lookAtParcels' | 'manageErasures'>): readonly PageRoute[] {
-  return [
-    {
-      method: 'post',
-      path: '/parcels/:identifier/erase',
-      scope: 'admin',
-      answer: erase,
-      again: (visit, { action }) => showErased(visit, manageErasures, action),
-    },
-  ]
+  return [postForm('/parcels/:identifier/erase', erase, { again: (visit, { action }) => showErased(visit, manageErasures, action) })]
 
   /** Erases the parcel if the operator has typed its identifier to confirm. */
   async function erase(visit: Visit): Promise<PageAnswer> {

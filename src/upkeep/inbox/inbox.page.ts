@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { html, indentJson, link, type Markup, type Part, SHOWN_MAX, withQuery } from '../../console/portal/html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { actionButton, asOfLine, crumbs, facts, headline, settingsList } from '../../console/portal/parts.ts'
 import { fullTime, readTimes } from '../../console/portal/times.ts'
 import { counted, countText, latenessText } from '../../core/domain/amounts.ts'
@@ -32,18 +32,14 @@ const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 
 // oxlint-disable-next-line max-lines-per-function -- a list of routes, and the answers to them
 export function inboxPages({ manageInbox }: Pick<UseCases, 'manageInbox'>): readonly PageRoute[] {
   return [
-    { method: 'get', path: '/inbox', scope: 'admin', answer: (visit) => list(visit, null) },
-    {
-      method: 'post',
-      path: '/inbox',
-      scope: 'admin',
-      answer: (visit) => (visit.form.get('do') === '' ? reprocessAll(visit) : dismissMany(visit)),
+    getPage('/inbox', (visit) => list(visit, null)),
+    postForm('/inbox', (visit) => (visit.form.get('do') === '' ? reprocessAll(visit) : dismissMany(visit)), {
       again: (visit, { action }) => list(visit, { kind: 'again', atMs: action.atMs }),
-    },
-    { method: 'get', path: '/inbox/:id', scope: 'admin', answer: (visit) => show(visit, null) },
-    { method: 'get', path: '/inbox/:id/body', scope: 'admin', answer: download },
-    { method: 'post', path: '/inbox/:id/reprocess', scope: 'admin', answer: reprocess },
-    { method: 'post', path: '/inbox/:id/dismiss', scope: 'admin', answer: dismiss },
+    }),
+    getPage('/inbox/:id', (visit) => show(visit, null)),
+    getPage('/inbox/:id/body', download),
+    postForm('/inbox/:id/reprocess', reprocess),
+    postForm('/inbox/:id/dismiss', dismiss),
   ]
 
   async function list(visit: Visit, said: InboxSaid): Promise<PageAnswer> {

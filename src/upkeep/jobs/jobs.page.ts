@@ -1,5 +1,5 @@
 import { html, link, type Markup, markup, type Part } from '../../console/portal/html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { actionButton, asOfLine, crumbs, headline, island, type StateKind, stateMark, table } from '../../console/portal/parts.ts'
 import { namesOfWebhooks, timeInTable, type WebhookName } from '../../console/portal/times.ts'
 import type { Job } from '../../core/domain/admin/job.ts'
@@ -25,39 +25,27 @@ export function jobPages({ manageJobs, manageRebuild, manageEndpoints }: Parts):
   }
 
   return [
-    {
-      method: 'get',
-      path: '/jobs',
-      scope: 'admin',
-      answer: (visit) => list(visit, null),
-    },
-    {
-      method: 'post',
-      path: '/jobs/rebuild',
-      scope: 'admin',
-      async answer(visit) {
-        const typed = visit.form.get('parcels')
-        const identifiers = parcelsIn(typed)
-        try {
-          const body = identifiers === null ? undefined : { identifiers }
-          await manageRebuild.start({ body, dryRun: visit.form.get('do') !== 'rebuild' }, visit.by)
-          return { goTo: visit.to`/jobs` }
-        } catch (error) {
-          if (error instanceof AppError && REFUSALS.includes(error.code)) return await list(visit, { because: error.message, typed })
-          throw error
-        }
-      },
-    },
-    {
-      method: 'post',
-      path: '/jobs/:id/cancel',
-      scope: 'admin',
-      answer: async ({ param, to, by }) => {
+    getPage('/jobs', (visit) => list(visit, null)),
+    postForm('/jobs/rebuild', async (visit) => {
+      const typed = visit.form.get('parcels')
+      const identifiers = parcelsIn(typed)
+      try {
+        const body = identifiers === null ? undefined : { identifiers }
+        await manageRebuild.start({ body, dryRun: visit.form.get('do') !== 'rebuild' }, visit.by)
+        return { goTo: visit.to`/jobs` }
+      } catch (error) {
+        if (error instanceof AppError && REFUSALS.includes(error.code)) return await list(visit, { because: error.message, typed })
+        throw error
+      }
+    }),
+    postForm(
+      '/jobs/:id/cancel',
+      async ({ param, to, by }) => {
         await manageJobs.cancel(param('id'), by)
         return { goTo: to`/jobs` }
       },
-      again: goToJobs,
-    },
+      { again: goToJobs },
+    ),
   ]
 }
 

@@ -1,5 +1,5 @@
 import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
-import { type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
 import { timeInTable } from '../../console/portal/times.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
@@ -20,17 +20,12 @@ const LIST_MAX = 100
 /** Makes the page that lists pushes whose signature did not match, newest first, each with the causes that the relay found. */
 export function refusalPages({ refusals }: Pick<UseCases, 'refusals'>): readonly PageRoute[] {
   return [
-    {
-      method: 'get',
-      path: '/inbox/refusals',
-      scope: 'admin',
-      async answer(visit) {
-        const cursor = visit.query('cursor')
-        if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
-        const found = await refusals({ cursor: cursor === '' ? null : Number(cursor), limit: LIST_MAX })
-        return { page: refusalsPage(visit, { ...found, isFirst: cursor === '' }) }
-      },
-    },
+    getPage('/inbox/refusals', async (visit) => {
+      const cursor = visit.query('cursor')
+      if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
+      const found = await refusals({ cursor: cursor === '' ? null : Number(cursor), limit: LIST_MAX })
+      return { page: refusalsPage(visit, { ...found, isFirst: cursor === '' }) }
+    }),
   ]
 }
 

@@ -1,6 +1,6 @@
 import { withRemoved } from '../../console/portal/deliveries/delivery-list.page.ts'
 import { buttonLink, html, link, type Markup } from '../../console/portal/html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { actionButton, crumbs, headline, icon, type SentAgain, sentAgainNote } from '../../console/portal/parts.ts'
 import { fullTime, namesOfWebhooks, options, readTime, timeField, type WebhookName } from '../../console/portal/times.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
@@ -19,19 +19,10 @@ type Parts = Pick<UseCases, 'replayMany' | 'manageDeliveries' | 'manageEndpoints
 /** Makes the page that sends many deliveries again. */
 export function replayPages({ replayMany, manageDeliveries, manageEndpoints }: Parts): readonly PageRoute[] {
   return [
-    {
-      method: 'get',
-      path: '/deliveries/replay',
-      scope: 'admin',
-      answer: (visit) => showReplay(visit, null, { of: visit.query('endpoint'), state: '', since: '', to: visit.query('endpoint') }),
-    },
-    {
-      method: 'post',
-      path: '/deliveries/replay',
-      scope: 'admin',
-      answer: replay,
-      again: (visit, { action }) => showReplay(visit, { kind: 'again', atMs: action.atMs }),
-    },
+    getPage('/deliveries/replay', (visit) =>
+      showReplay(visit, null, { of: visit.query('endpoint'), state: '', since: '', to: visit.query('endpoint') }),
+    ),
+    postForm('/deliveries/replay', replay, { again: (visit, { action }) => showReplay(visit, { kind: 'again', atMs: action.atMs }) }),
   ]
 
   /** Counts or replays what a form selects. A replay leaves out deliveries queued after the count, so that a form sent twice replays once. */

@@ -1,5 +1,5 @@
 import { html, link, type Markup, type Part } from '../../console/portal/html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
 import { actionButton, asOfLine, crumbs, headline, sentenceOnPage, settingsList, table } from '../../console/portal/parts.ts'
 import { timeInSentence } from '../../console/portal/times.ts'
 import { explainClock } from '../../console/problems/explain-problem.ts'
@@ -21,19 +21,17 @@ export function retentionPages({
   }
 
   return [
-    { method: 'get', path: '/retention', scope: 'admin', answer: (visit) => show(visit) },
-    {
-      method: 'post',
-      path: '/retention',
-      scope: 'admin',
-      again: goToJobs,
-      answer: async (visit) => {
+    getPage('/retention', (visit) => show(visit)),
+    postForm(
+      '/retention',
+      async (visit) => {
         const { clockDoubt } = await overview.glance()
         if (clockDoubt !== null && visit.form.get('clock') !== 'right') return await show(visit, true)
         await manageRetention.start(visit.by)
         return { goTo: visit.to`/jobs` }
       },
-    },
+      { again: goToJobs },
+    ),
   ]
 }
 

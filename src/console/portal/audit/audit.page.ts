@@ -3,7 +3,7 @@ import { AppError } from '../../../core/domain/errors.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type OperationQueries, readTarget, readTimeCursor } from '../../audit/operations.routes.ts'
 import { type Address, html, link, type Markup, type Part, withQuery } from '../html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
+import { getPage, type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
 import { asOfLine, crumbs, headline, table } from '../parts.ts'
 import { fullTime, namesOfWebhooks, options, readTimes, type TimeFilter, timeFields, timeInTable, type WebhookName } from '../times.ts'
 
@@ -64,7 +64,7 @@ export function auditPages({ operations, manageEndpoints }: Pick<UseCases, 'oper
     }
   }
 
-  return [{ method: 'get', path: '/audit', scope: 'admin', answer: show }]
+  return [getPage('/audit', show)]
 }
 
 function named(text: string): string | null {

@@ -10,7 +10,7 @@ import {
 } from '../../../core/flow/delivery/manage-deliveries.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { html, link, type Markup, type Part, SHOWN_MAX } from '../html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../layout.ts'
 import { actionButton, asOfLine, breakable, crumbs, facts, headline, stateMark, table } from '../parts.ts'
 import { fullTime, namesOfWebhooks, options, readTimes, relativeTime, timeInTable, type WebhookName } from '../times.ts'
 import { failureNote } from '../webhooks/failure-words.ts'
@@ -33,11 +33,17 @@ type Parts = Pick<UseCases, 'manageDeliveries' | 'manageEndpoints'>
 
 export function deliveryPages({ manageDeliveries, manageEndpoints }: Parts): readonly PageRoute[] {
   return [
-    { method: 'get', path: '/deliveries', scope: 'admin', answer: list },
-    { method: 'get', path: '/deliveries/:id', scope: 'admin', answer: show },
-    { method: 'post', path: '/deliveries/:id/replay', scope: 'admin', answer: replay },
-    { method: 'post', path: '/deliveries/:id/retry', scope: 'admin', answer: after((id, by) => manageDeliveries.retry(id, by)) },
-    { method: 'post', path: '/deliveries/:id/skip', scope: 'admin', answer: after((id, by) => manageDeliveries.skip(id, by)) },
+    getPage('/deliveries', list),
+    getPage('/deliveries/:id', show),
+    postForm('/deliveries/:id/replay', replay),
+    postForm(
+      '/deliveries/:id/retry',
+      after((id, by) => manageDeliveries.retry(id, by)),
+    ),
+    postForm(
+      '/deliveries/:id/skip',
+      after((id, by) => manageDeliveries.skip(id, by)),
+    ),
   ]
 
   async function list(visit: Visit): Promise<PageAnswer> {

@@ -11,7 +11,7 @@ import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type ExplainedParcel, readCursor, readPrefix, STOPPED_REASONS } from '../../parcels/parcel-queries.ts'
 import { type Form, type FormFile, mistakeIn } from '../form.ts'
 import { type Address, html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../layout.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
 import { consumerTable, timeline } from './parcel-history.page.ts'
@@ -217,30 +217,18 @@ interface Parts extends Pick<UseCases, 'lookAtParcels' | 'operations' | 'manageP
 export function parcelPages({ lookAtParcels, operations, manageParcels, watchList, parcelSections }: Parts): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
-    { method: 'get', path: '/parcels', scope: 'status', answer: list },
-    {
-      method: 'post',
-      path: '/parcels',
-      scope: 'admin',
-      takesFile: true,
-      answer: watchMany,
-      again: (visit, { action }) => list(visit, { kind: 'again', atMs: action.atMs }),
-    },
-    { method: 'get', path: '/parcels/:identifier', scope: 'status', answer: (visit) => show(visit, null) },
-    { method: 'post', path: '/parcels/:identifier/watch', scope: 'admin', answer: after(watch) },
-    { method: 'post', path: '/parcels/:identifier/unwatch', scope: 'admin', answer: after(unwatch) },
-    { method: 'post', path: '/parcels/:identifier/refresh', scope: 'admin', answer: ask },
-    {
-      method: 'post',
-      path: '/parcels/:identifier/ask',
-      scope: 'admin',
-      answer: async (visit) => {
-        // The question is the order of the form, so only it stores the form.
-        const { form: _, ...by } = visit.by
-        await watch(visit.param('identifier'), by)
-        return await ask(visit)
-      },
-    },
+    getPage('/parcels', list, { scope: 'status' }),
+    postForm('/parcels', watchMany, { takesFile: true, again: (visit, { action }) => list(visit, { kind: 'again', atMs: action.atMs }) }),
+    getPage('/parcels/:identifier', (visit) => show(visit, null), { scope: 'status' }),
+    postForm('/parcels/:identifier/watch', after(watch)),
+    postForm('/parcels/:identifier/unwatch', after(unwatch)),
+    postForm('/parcels/:identifier/refresh', ask),
+    postForm('/parcels/:identifier/ask', async (visit) => {
+      // The question is the order of the form, so only it stores the form.
+      const { form: _, ...by } = visit.by
+      await watch(visit.param('identifier'), by)
+      return await ask(visit)
+    }),
   ]
 
   async function show(visit: Visit, said: ParcelSaid): Promise<PageAnswer> {

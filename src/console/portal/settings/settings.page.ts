@@ -9,7 +9,7 @@ import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type OperationQueries, readTimeCursor } from '../../audit/operations.routes.ts'
 import type { SealedCounts } from '../../secrets/manage-secrets.ts'
 import { buttonLink, html, link, type Markup, withQuery } from '../html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../layout.ts'
 import { actionButton, asOfLine, crumbs, eventTable, headline, icon, sentAgainNote, table } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import { testNote } from '../webhooks/failure-words.ts'
@@ -36,60 +36,38 @@ export function settingsPages({
   })
 
   return [
-    {
-      method: 'get',
-      path: '/settings',
-      scope: 'admin',
-      answer: (visit) => show(visit, null),
-    },
-    {
-      method: 'post',
-      path: '/settings/reseal',
-      scope: 'admin',
-      answer: async ({ by, to }) => {
-        await manageSecrets.reseal(by)
-        return { goTo: to`/settings` }
-      },
-    },
-    {
-      method: 'post',
-      path: '/settings/rotate-tokens',
-      scope: 'admin',
-      answer: async (visit) => {
+    getPage('/settings', (visit) => show(visit, null)),
+    postForm('/settings/reseal', async ({ by, to }) => {
+      await manageSecrets.reseal(by)
+      return { goTo: to`/settings` }
+    }),
+    postForm(
+      '/settings/rotate-tokens',
+      async (visit) => {
         const { validUntilMs } = await manageSecrets.rotateTokens({}, visit.by)
         return await show(visit, rotatedNote(validUntilMs, visit.nowMs))
       },
-      again: (visit, { action }) => show(visit, sentAgainNote({ kind: 'again', atMs: action.atMs }, visit.nowMs)),
-    },
-    {
-      method: 'get',
-      path: '/events',
-      scope: 'admin',
-      answer: async (visit) => {
-        return { page: eventsPage(visit, await operations.events(eventsFrom(cursorOf(visit))), null) }
-      },
-    },
-    {
-      method: 'post',
-      path: '/events/test',
-      scope: 'admin',
-      answer: async (visit) => {
+      { again: (visit, { action }) => show(visit, sentAgainNote({ kind: 'again', atMs: action.atMs }, visit.nowMs)) },
+    ),
+    getPage('/events', async (visit) => {
+      return { page: eventsPage(visit, await operations.events(eventsFrom(cursorOf(visit))), null) }
+    }),
+    postForm(
+      '/events/test',
+      async (visit) => {
         const result = await testOperator(visit.by)
         return { page: eventsPage(visit, await operations.events(eventsFrom(null)), result) }
       },
-      again: async (visit, { shown }) => ({
-        page: eventsPage(visit, await operations.events(eventsFrom(null)), readShownTest(shown)),
-      }),
-    },
-    {
-      method: 'post',
-      path: '/events/enable',
-      scope: 'admin',
-      answer: async ({ by, to }) => {
-        await enableOperator(by)
-        return { goTo: to`/` }
+      {
+        again: async (visit, { shown }) => ({
+          page: eventsPage(visit, await operations.events(eventsFrom(null)), readShownTest(shown)),
+        }),
       },
-    },
+    ),
+    postForm('/events/enable', async ({ by, to }) => {
+      await enableOperator(by)
+      return { goTo: to`/` }
+    }),
   ]
 }
 
@@ -178,8 +156,8 @@ ${actionButton(to`/settings/rotate-tokens`, 'Replace the key of tokens')}`
 /** Makes the page that has the relay read its config again. */
 export function reloadPages({ reloadConfig, replica }: Pick<UseCases, 'reloadConfig' | 'replica'>): readonly PageRoute[] {
   return [
-    { method: 'get', path: '/reload', scope: 'admin', answer: async (visit) => ({ page: reloadPage(visit, replica, null) }) },
-    { method: 'post', path: '/reload', scope: 'admin', answer: reload, again: async ({ to }) => ({ goTo: to`/reload` }) },
+    getPage('/reload', async (visit) => ({ page: reloadPage(visit, replica, null) })),
+    postForm('/reload', reload, { again: async ({ to }) => ({ goTo: to`/reload` }) }),
   ]
 
   async function reload(visit: Visit): Promise<PageAnswer> {

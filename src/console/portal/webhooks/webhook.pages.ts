@@ -7,7 +7,7 @@ import type { FilterWarning, KeyedEndpoint, ManageEndpoints } from '../../../cor
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { mistakeIn } from '../form.ts'
 import { buttonLink, html, link, type Markup } from '../html.ts'
-import { type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
+import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../layout.ts'
 import { copyable, crumbs, headline, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import { stampOfKeys, type WebhookSaid, webhookListPage, webhookPage } from './webhook.page.ts'
@@ -32,33 +32,32 @@ const HOUR_MS = 3_600_000
 /** Makes the pages about webhooks: the list, and pages to look at, add, change, test, disable and remove a webhook. */
 export function webhookPages({ manageEndpoints, operations }: Pick<UseCases, 'operations' | 'manageEndpoints'>): readonly PageRoute[] {
   return [
-    { method: 'get', path: '/webhooks', scope: 'admin', answer: list },
+    getPage('/webhooks', list),
     ...webhookEditPages(manageEndpoints),
-    { method: 'get', path: '/webhooks/:id', scope: 'admin', answer: (visit) => show(visit) },
-    {
-      method: 'post',
-      path: '/webhooks/:id/test',
-      scope: 'admin',
-      answer: async (visit) => show(visit, { kind: 'tested', result: await manageEndpoints.test(visit.param('id'), visit.by) }),
-      again: async (visit, { shown }) => {
-        const result = readShownTest(shown)
-        return await show(visit, result === null ? null : { kind: 'tested', result })
+    getPage('/webhooks/:id', (visit) => show(visit)),
+    postForm(
+      '/webhooks/:id/test',
+      async (visit) => show(visit, { kind: 'tested', result: await manageEndpoints.test(visit.param('id'), visit.by) }),
+      {
+        again: async (visit, { shown }) => {
+          const result = readShownTest(shown)
+          return await show(visit, result === null ? null : { kind: 'tested', result })
+        },
       },
-    },
-    { method: 'post', path: '/webhooks/:id/retry', scope: 'admin', answer: after((id, by) => manageEndpoints.retry(id, by)) },
-    {
-      method: 'post',
-      path: '/webhooks/:id/enable',
-      scope: 'admin',
-      answer: after((id, by) => manageEndpoints.change(id, { enabled: true }, by)),
-    },
-    {
-      method: 'post',
-      path: '/webhooks/:id/disable',
-      scope: 'admin',
-      answer: after((id, by) => manageEndpoints.change(id, { enabled: false }, by)),
-    },
-    { method: 'post', path: '/webhooks/:id/remove', scope: 'admin', answer: remove, again: async ({ to }) => ({ goTo: to`/webhooks` }) },
+    ),
+    postForm(
+      '/webhooks/:id/retry',
+      after((id, by) => manageEndpoints.retry(id, by)),
+    ),
+    postForm(
+      '/webhooks/:id/enable',
+      after((id, by) => manageEndpoints.change(id, { enabled: true }, by)),
+    ),
+    postForm(
+      '/webhooks/:id/disable',
+      after((id, by) => manageEndpoints.change(id, { enabled: false }, by)),
+    ),
+    postForm('/webhooks/:id/remove', remove, { again: async ({ to }) => ({ goTo: to`/webhooks` }) }),
   ]
 
   async function list(visit: Visit): Promise<PageAnswer> {
@@ -106,12 +105,12 @@ function withSingleSpaces(text: string): string {
 /** Makes the pages with forms about a webhook's settings and its key. */
 function webhookEditPages(manageEndpoints: ManageEndpoints): readonly PageRoute[] {
   return [
-    { method: 'get', path: '/webhooks/new', scope: 'admin', answer: async (visit) => ({ page: newPage(visit, EMPTY_FIELDS, {}) }) },
-    { method: 'post', path: '/webhooks/new', scope: 'admin', answer: add, again: showAdded },
-    { method: 'get', path: '/webhooks/:id/edit', scope: 'admin', answer: showForm },
-    { method: 'post', path: '/webhooks/:id/edit', scope: 'admin', answer: change },
-    { method: 'post', path: '/webhooks/:id/key', scope: 'admin', answer: replaceKey, again: showKey },
-    { method: 'post', path: '/webhooks/:id/new-key-now', scope: 'admin', answer: endOldKey },
+    getPage('/webhooks/new', async (visit) => ({ page: newPage(visit, EMPTY_FIELDS, {}) })),
+    postForm('/webhooks/new', add, { again: showAdded }),
+    getPage('/webhooks/:id/edit', showForm),
+    postForm('/webhooks/:id/edit', change),
+    postForm('/webhooks/:id/key', replaceKey, { again: showKey }),
+    postForm('/webhooks/:id/new-key-now', endOldKey),
   ]
 
   async function add(visit: Visit): Promise<PageAnswer> {
