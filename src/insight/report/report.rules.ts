@@ -29,8 +29,6 @@ export type CountName = (typeof COUNTS)[number]
 export const PROVED_BY_PUSHES = ['late', 'repeated', 'reworded', 'outOfOrder', 'quarantined'] as const
 export const PROVED_BY_PARCELS = ['lost', 'disagreed'] as const
 
-export type ProvedName = (typeof PROVED_BY_PUSHES)[number] | (typeof PROVED_BY_PARCELS)[number]
-
 /** How long after its end a month closes, in days. */
 const OPEN_DAYS = 14
 
