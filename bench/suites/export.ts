@@ -13,7 +13,7 @@ import type { Bench, Observation, SuiteReport } from '../suite.ts'
 
 const PAGE = 500
 
-/** Exports a million events in both formats, beside a reader that only counts the events of the same pages. */
+/** Exports a million events in each format, beside a reader that only counts the events of the same pages. */
 export async function exporting({ settings, relayEntry, folder, say }: Bench): Promise<SuiteReport> {
   const storePath = join(folder, 'exported.db')
   await copyPrefilledStore(settings.scale.storedParcels, storePath, say)
@@ -42,13 +42,14 @@ export async function exporting({ settings, relayEntry, folder, say }: Bench): P
   }
   try {
     const reading = await timed('reading the feed alone', async () => equal(await countEvents(relay), events, 'every event is read'))
-    const [ndjson, csv] = [await exportAs('ndjson'), await exportAs('csv')]
+    const [ndjson, csv, parquet] = [await exportAs('ndjson'), await exportAs('csv'), await exportAs('parquet')]
     const perMillion = (seconds: number) => [(seconds / events) * 1_000_000]
     const time = { unit: 's', better: 'lower', must: 120, aim: 20 } as const
     return {
       figures: [
         figure('export: a million events as NDJSON', perMillion(ndjson), time),
         figure('export: a million events as CSV', perMillion(csv), time),
+        figure('export: a million events as Parquet', perMillion(parquet), time),
         figure('reading the feed of a million events alone', perMillion(reading), { unit: 's', better: 'lower' }),
         figure('export as NDJSON / reading the feed alone', [ndjson / reading], { unit: 'x', better: 'lower' }),
       ],

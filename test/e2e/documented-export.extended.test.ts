@@ -62,8 +62,16 @@ testWith('bash')('the lines of docs/insight.md export a feed, and its query read
   expect(found.map(({ event_timestamp: time }) => Date.parse(`${String(time)}:00`))).toEqual([at(2), at(4)].map((time) => Date.parse(time)))
   const stalled = "select watchdog_rule, watchdog_since is not null as is_dated, watchdog_checked from events where kind = 'stalled'"
   expect(await queryDuckDb(stalled)).toEqual([{ watchdog_rule: 'on-its-way', is_dated: true, watchdog_checked: true }])
-  const [rows, rowsOfCsv] = await Promise.all(['warehouse', 'warehouse-csv'].map((name) => rowsIn(join(folder, name))))
-  expect(rowsOfCsv).toEqual(rows)
+  const folders = ['warehouse', 'warehouse-csv', 'warehouse-parquet'].map((name) => join(folder, name))
+  // Parquet has times; in the others they stand as the carrier wrote them.
+  const isTime = (at: number) => COLUMNS[at]?.type === 'timestamp'
+  const read = async (path: string) =>
+    (await rowsIn(path)).map((row) => row.map((value, at) => (isTime(at) && value !== null ? Date.parse(String(value)) : value)))
+  const [rows, ...others] = await Promise.all(folders.map(read))
+  expect(others).toEqual([rows, rows])
   expect(rows?.length).toBeGreaterThan(4)
-  expect(['warehouse', 'warehouse-csv'].flatMap((name) => faultsIn(join(folder, name)))).toEqual([])
+  const [, reader = ''] = /^`(read_parquet\(.*\))`$/m.exec(readFileSync(PAGE, 'utf8')) ?? []
+  const inParquet = await queryDuckDb(`select count(*) as rows from ${reader}`, files.replaceAll('/warehouse/', '/warehouse-parquet/'))
+  expect(inParquet.map(({ rows: count }) => Number(count))).toEqual([rows?.length])
+  expect(folders.flatMap(faultsIn)).toEqual([])
 })

@@ -196,7 +196,7 @@ export const ROOMS: readonly Room[] = [
   },
   { place: 'insight/', imports: CAPABILITY, libraries: [], platform: [] },
   // The files of a warehouse are written and read here.
-  { place: 'insight/export/', imports: CAPABILITY, libraries: [], platform: [...EDGE, ...FILES] },
+  { place: 'insight/export/', imports: CAPABILITY, libraries: ['hyparquet', 'hyparquet-writer'], platform: [...EDGE, ...FILES] },
   { place: 'upkeep/refusals/', imports: CAPABILITY, libraries: [], platform: ['node:buffer', 'node:crypto', 'node:zlib'] },
   { place: 'server/', imports: CAPABILITY, libraries: ['kysely', 'lru-cache', 'pg'], platform: EDGE },
 

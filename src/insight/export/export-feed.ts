@@ -1,7 +1,7 @@
 import { describeProblem, type RelayAnswer } from '../../console/cli/asking/ask-relay.ts'
 import type { FeedAnswer } from '../../core/http/delivery/events.routes.ts'
 import type { ExportFolder, ExportWriter } from './export-folder.ts'
-import { COLUMNS, ENCODINGS, type FeedEvent, type Format, flatRows } from './flat-rows.rules.ts'
+import { COLUMNS, type FeedEvent, type Format, flatRows } from './flat-rows.rules.ts'
 import { type Manifest, newManifest } from './manifest.rules.ts'
 import { dropRewound } from './remove-rows.ts'
 
@@ -51,7 +51,7 @@ export async function exportFeed(folder: ExportFolder, read: ReadFeed, options: 
       const { events, next } = answer.body
       // While this page is written, the relay makes the next one.
       ahead = events.length > 0 && next < until ? begun(read(next, PAGE)) : null
-      for (const event of events) if (event.sequence <= until && files.add(event)) await files.end()
+      for (const event of events) if (event.sequence <= until && (await files.add(event))) await files.end()
       position = next
       options.progress(Math.min(position, until) - after, until - after)
     }
@@ -87,8 +87,6 @@ interface FileOptions {
 
 /** Writes events to files, one after another, and saves the manifest after each. */
 function createFiles(folder: ExportFolder, before: Manifest, { rowsMax, knownTo }: FileOptions) {
-  const { format } = before
-  const { encode } = ENCODINGS[format]
   let manifest = before
   let writer: ExportWriter | null = null
   let cursor = before.cursor
@@ -105,10 +103,9 @@ function createFiles(folder: ExportFolder, before: Manifest, { rowsMax, knownTo 
 
   return {
     /** Returns whether the file is full, so that it has to end. */
-    add(event: FeedEvent): boolean {
-      writer ??= folder.begin(format)
-      const rows = flatRows(event)
-      writer.add(rows.map(encode).join(''), rows.length, event.sequence)
+    async add(event: FeedEvent): Promise<boolean> {
+      writer ??= await folder.begin(before.format)
+      writer.add(flatRows(event), event.sequence)
       cursor = event.sequence
       return writer.rows() >= rowsMax
     },
@@ -151,7 +148,7 @@ async function begin(
         'Give the same command with --after-restore: it removes the files that were exported since the backup and goes on from there. ' +
         'What was loaded from them elsewhere must go too (docs/insight.md)',
     )
-  return dropRewound(folder, known, last)
+  return await dropRewound(folder, known, last)
 }
 
 /** Reads on after the cursor, and looks whether the relay still has all that it had when the files were written. */

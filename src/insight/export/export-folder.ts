@@ -1,34 +1,36 @@
 import { createHash } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { StringDecoder } from 'node:string_decoder'
 import { lockStore, StoreInUse } from '../../core/store/sqlite/lock.ts'
 import { FILE_MODE, FOLDER_MODE, syncFolder, writeAll, writeWhole } from '../../core/store/sqlite/whole-file.ts'
-import { isThere, onFile, openRegular, readRegular } from '../../regular-file.ts'
-import { ENCODINGS, type Format, headOf, type RowHead, SCHEMA } from './flat-rows.rules.ts'
+import { isThere, onFile, readRegular } from '../../regular-file.ts'
+import type { FileFormat } from './file-format.ts'
+import { type FlatRow, type Format, type RowHead, SCHEMA } from './flat-rows.rules.ts'
 import { type ExportedFile, leftoversIn, type Manifest, nameOf, parseManifest } from './manifest.rules.ts'
+import { chunksOf, textFile } from './text-file.ts'
 
 const MANIFEST = 'manifest.json'
 const PART = 'next.part'
-const CHUNK_BYTES = 1024 * 1024
 
 /** A folder with exported files that only this process may change, until it is closed. */
 export interface ExportFolder {
   /** Null: nothing was exported to this folder yet. */
   readonly manifest: () => Manifest | null
-  /** Begins a file, with the columns of `like` if it takes rows from there. Only one can be written at a time. It counts once a saved manifest names it. */
-  begin(format: Format, like?: ExportedFile): ExportWriter
+  /** Begins a file. Only one can be written at a time. It counts once a saved manifest names it. */
+  begin(format: Format): Promise<ExportWriter>
+  /** Writes a file anew, with its columns and the rows to keep. Null: there are none. Throws as `heads` does. */
+  copy(file: ExportedFile, keeps: (head: RowHead) => boolean): Promise<ExportedFile | null>
   /** Replaces the manifest, then deletes the files that it no longer names. */
   save(manifest: Manifest): void
-  /** Reads the records of a file with their heads. Throws if the file is not the one that the manifest describes. */
-  records(file: ExportedFile): Generator<{ readonly record: string; readonly head: RowHead }>
+  /** Reads the heads of the rows of a file. Throws if the file is not the one that the manifest describes. */
+  heads(file: ExportedFile): AsyncGenerator<RowHead>
   close(): void
 }
 
-export interface ExportWriter {
+export interface ExportWriter<Row = FlatRow> {
   readonly rows: () => number
-  /** Adds whole lines with this many rows, of events in the order of their sequences. */
-  add(lines: string, rows: number, sequence: number): void
+  /** Adds the rows of an event, in the order of their sequences. */
+  add(rows: readonly Row[], sequence: number): void
   /** Puts the file in its place. Null: it has no rows, and is gone. `knownTo`: the last sequence that the relay had given when the rows were read. */
   finish(knownTo: number): ExportedFile | null
   discard(): void
@@ -49,14 +51,21 @@ export function openExportFolder(directory: string, isMade: boolean): ExportFold
     removeLeftovers(directory, manifest)
     return {
       manifest: () => manifest,
-      begin: (format, like) =>
-        beginFile(directory, format, like === undefined ? ENCODINGS[format].header : headerOf(path(like.name), format)),
+      async begin(format) {
+        const rows = await formatOf(format)
+        const { add, ...writer } = await beginFile(directory, format, rows, null)
+        return { ...writer, add: (event, sequence) => add(event.map(rows.encode), sequence) }
+      },
+      copy: async (file, keeps) => await copyRows(directory, file, await formatOf(file.format), keeps),
       save(next) {
         writeWhole(path(MANIFEST), `${JSON.stringify(next, null, 2)}\n`)
         manifest = next
         removeLeftovers(directory, next)
       },
-      records: (file) => recordsOf(path(file.name), file),
+      async *heads(file) {
+        refuseChanged(path(file.name), file)
+        for await (const { head } of (await formatOf(file.format)).read(path(file.name))) yield head
+      },
       close() {
         try {
           // If the last manifest could not be synced, either may be there after a power cut, so the files of both stay.
@@ -106,20 +115,22 @@ function removeLeftovers(directory: string, ...manifests: readonly (Manifest | n
   for (const name of left) rmSync(join(directory, name), { force: true })
 }
 
-function beginFile(directory: string, format: Format, header: string): ExportWriter {
-  const part = join(directory, PART)
-  const file = openSync(part, 'w', FILE_MODE)
-  const hash = createHash('sha256')
-  let [waiting, bytes, rows, first, last] = [header, 0, 0, 0, 0]
-  let isOpen = true
+/** Loads what writes and reads Parquet only if it is needed. */
+async function formatOf(format: Format): Promise<FileFormat<unknown>> {
+  return format === 'parquet' ? (await import('./parquet-file.ts')).parquetFile : textFile(format)
+}
 
-  function flush(): void {
-    const chunk = Buffer.from(waiting)
+async function beginFile<Row>(directory: string, format: Format, rowsOf: FileFormat<Row>, like: string | null): Promise<ExportWriter<Row>> {
+  const part = join(directory, PART)
+  const hash = createHash('sha256')
+  let [bytes, rows, first, last] = [0, 0, 0, 0]
+  const writer = await rowsOf.begin((chunk) => {
     onFile(part, () => writeAll(file, chunk))
     hash.update(chunk)
     bytes += chunk.byteLength
-    waiting = ''
-  }
+  }, like)
+  const file = openSync(part, 'w', FILE_MODE)
+  let isOpen = true
 
   function discard(): void {
     if (isOpen) closeSync(file)
@@ -129,19 +140,18 @@ function beginFile(directory: string, format: Format, header: string): ExportWri
 
   return {
     rows: () => rows,
-    add(lines, count, sequence) {
+    add(more, sequence) {
       if (rows === 0) first = sequence
       last = sequence
-      rows += count
-      waiting += lines
-      if (waiting.length >= CHUNK_BYTES) flush()
+      rows += more.length
+      for (const row of more) writer.add(row)
     },
     finish(knownTo) {
       if (rows === 0) {
         discard()
         return null
       }
-      flush()
+      writer.end()
       onFile(part, () => fsyncSync(file))
       closeSync(file)
       isOpen = false
@@ -155,50 +165,22 @@ function beginFile(directory: string, format: Format, header: string): ExportWri
   }
 }
 
-/** Reads the first line of a file of CSV. A file of an older version has fewer columns. */
-function headerOf(path: string, format: Format): string {
-  if (ENCODINGS[format].header === '') return ''
-  const [line = ''] = linesOf(path, () => undefined)
-  return `${line}\n`
-}
-
-function* recordsOf(path: string, { format, rows, sha256 }: ExportedFile): ReturnType<ExportFolder['records']> {
-  const { header, goesOn } = ENCODINGS[format]
-  const hash = createHash('sha256')
-  let [count, open, isHeader] = [0, '', header !== '']
-  for (const line of linesOf(path, (chunk) => hash.update(chunk))) {
-    const record = open + line
-    open = goesOn(record) ? `${record}\n` : ''
-    if (open !== '') continue
-    if (isHeader) {
-      isHeader = false
-      continue
-    }
-    const head = headOf(record, format)
-    if (head === null) throw new Error(`${path} has a row that no export has written: bring back a copy, or export into a new folder`)
-    count += 1
-    yield { record, head }
-  }
-  if (hash.digest('hex') !== sha256 || count !== rows)
-    throw new Error(`${path} is not as it was written (its SHA-256 differs): bring back a copy, or export into a new folder`)
-}
-
-function* linesOf(path: string, onChunk: (chunk: Uint8Array) => void): Generator<string> {
-  const file = openRegular(path)
+async function copyRows<Row>(directory: string, file: ExportedFile, rowsOf: FileFormat<Row>, keeps: (head: RowHead) => boolean) {
+  const path = join(directory, file.name)
+  refuseChanged(path, file)
+  const writer = await beginFile(directory, file.format, rowsOf, path)
   try {
-    const decoder = new StringDecoder('utf8')
-    const chunk = Buffer.alloc(CHUNK_BYTES)
-    let rest = ''
-    for (;;) {
-      const read = onFile(path, () => readSync(file, chunk))
-      if (read === 0) break
-      onChunk(chunk.subarray(0, read))
-      const lines = (rest + decoder.write(chunk.subarray(0, read))).split('\n')
-      rest = lines.pop() ?? ''
-      yield* lines
-    }
-    if (rest !== '') yield rest
-  } finally {
-    closeSync(file)
+    for await (const { row, head } of rowsOf.read(path)) if (keeps(head)) writer.add([row], head.sequence)
+    return writer.finish(file.knownTo)
+  } catch (error) {
+    writer.discard()
+    throw error
   }
+}
+
+function refuseChanged(path: string, { sha256 }: ExportedFile): void {
+  const hash = createHash('sha256')
+  for (const chunk of chunksOf(path)) hash.update(chunk)
+  if (hash.digest('hex') !== sha256)
+    throw new Error(`${path} is not as it was written (its SHA-256 differs): bring back a copy, or export into a new folder`)
 }

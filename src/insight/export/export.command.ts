@@ -80,7 +80,7 @@ async function applyTo(directory: string, options: ClientOptions): Promise<void>
   await inFolder(directory, false, async (folder) => {
     const manifest = folder.manifest()
     if (manifest === null) throw new Error(`${directory} has no export: its manifest.json is missing`)
-    const report = applyErasures(folder, manifest)
+    const report = await applyErasures(folder, manifest)
     const { erasedParcels, removedRows, changedFiles } = report
     const text =
       removedRows === 0

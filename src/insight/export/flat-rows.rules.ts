@@ -37,14 +37,17 @@ export interface FeedEvent {
   readonly watchdog?: { readonly rule: string; readonly since: string; readonly checked: boolean } | undefined
 }
 
-export const FORMATS = ['ndjson', 'csv'] as const
+/** The formats whose files are lines of text. */
+export const TEXT_FORMATS = ['ndjson', 'csv'] as const
+export type TextFormat = (typeof TEXT_FORMATS)[number]
+export const FORMATS = [...TEXT_FORMATS, 'parquet'] as const
 export type Format = (typeof FORMATS)[number]
 
 /** Goes up when a column is renamed or removed, or means something else. A new column at the end leaves it. */
 export const SCHEMA = 1
 
 /** How a column is read: `json` is a text that holds JSON. */
-type ColumnType = 'integer' | 'string' | 'boolean' | 'timestamp' | 'json'
+export type ColumnType = 'integer' | 'string' | 'boolean' | 'timestamp' | 'json'
 
 /** The columns in order. What `headOf` reads comes first. */
 export const COLUMNS: readonly { readonly name: string; readonly type: ColumnType }[] = [
@@ -137,7 +140,7 @@ interface Encoding {
 
 const MEMBERS = COLUMNS.map(({ name }, at) => `${at === 0 ? '{' : ','}"${name}":`)
 
-export const ENCODINGS: Readonly<Record<Format, Encoding>> = {
+export const ENCODINGS: Readonly<Record<TextFormat, Encoding>> = {
   ndjson: {
     header: '',
     encode(row) {
@@ -165,7 +168,7 @@ function csvValue(value: Value): string {
 }
 
 /** Reads the head of a record; null: it is none of ours. */
-export function headOf(record: string, format: Format): RowHead | null {
+export function headOf(record: string, format: TextFormat): RowHead | null {
   const [whole, sequence, kind = '', parcelId = '', joined = ''] = ENCODINGS[format].head.exec(record) ?? []
   return whole === undefined ? null : { sequence: Number(sequence), kind, parcelId, joinedParcelId: joined === '' ? null : joined }
 }

@@ -3,8 +3,11 @@ import { COLUMNS, FORMATS, type Format, SCHEMA } from './flat-rows.rules.ts'
 
 const whole = () => z.int().min(0)
 
+/** The files with rows that an export makes. */
+const WITH_ROWS = String.raw`events-\d{15}-\d{15}-[0-9a-f]{12}\.(?:${FORMATS.join('|')})`
+
 const fileSchema = z.object({
-  name: z.string().regex(/^events-\d{15}-\d{15}-[0-9a-f]{12}\.(?:ndjson|csv)$/),
+  name: z.string().regex(new RegExp(`^${WITH_ROWS}$`)),
   format: z.enum(FORMATS),
   schema: whole(),
   firstSequence: whole(),
@@ -67,7 +70,7 @@ function parsed(text: string): unknown {
 }
 
 /** The files that an export makes in its folder, besides its manifest and its lock. */
-const OURS = /^(?:events-\d{15}-\d{15}-[0-9a-f]{12}\.(?:ndjson|csv)|next\.part|manifest\.json\.new)$/
+const OURS = new RegExp(String.raw`^(?:${WITH_ROWS}|next\.part|manifest\.json\.new)$`)
 
 /** Says which of the files in a folder an export has left there that did not end, or an erasure that did not delete the old ones. */
 export function leftoversIn(names: readonly string[], manifest: Manifest | null): readonly string[] {

@@ -1,7 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { pushBody } from '../../support/history/builders.ts'
+import { push, spawnRelay, writeConfig } from '../../support/relay/relay.ts'
+import { operatorEnv, runCommand } from '../../support/relay/run-command.ts'
+import { NO_CARRIER } from '../../support/runner/constants.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 /** Prints what is loaded, a URL a line. */
@@ -49,4 +54,37 @@ test('what commands compile is kept in the cache of the user, or of XDG_CACHE_HO
 
 test('a command works for a user without a home', () => {
   for (const home of ['/', '/nonexistent', 'not/absolute']) expect(loadedBy(['--version'], { HOME: home }).status).toBe(0)
+})
+
+/** Writes the paths of what is loaded, by workers too, to the file LOADED. */
+const NOTING = `
+import { appendFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+registerHooks({ load: (url, context, next) => (appendFileSync(process.env.LOADED, url + '\\n'), next(url, context)) })`
+
+test('a running relay does not load the library that writes Parquet, nor does an export into another format', async () => {
+  const folder = temporaryFolder()
+  const noting = (name: string) => ({
+    LOADED: join(folder, name),
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(NOTING)}`,
+  })
+  /** Whether one of the loaded files, which are bundles of many modules, has the library in it. */
+  const hasLibrary = (name: string) => {
+    const files = readFileSync(join(folder, name), 'utf8').split('\n')
+    const ours = files.filter((url) => url.includes('/dist/')).map((url) => readFileSync(fileURLToPath(url), 'utf8'))
+    expect(ours.length).toBeGreaterThan(3)
+    return ours.some((source) => source.includes('ParquetWriter'))
+  }
+  const relay = await spawnRelay(writeConfig(folder, NO_CARRIER), noting('serve'))
+  await push(relay.publicUrl, pushBody({ trackingIds: ['94000009'] }))
+  for (const format of ['ndjson', 'parquet']) {
+    const run = await runCommand(['export', '--to', join(folder, `as-${format}`), '--format', format], {
+      ...operatorEnv(relay),
+      ...noting(format),
+    })
+    expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining('1 row in 1 new file') })
+  }
+  relay.process.kill('SIGTERM')
+  await relay.ended
+  expect(['serve', 'ndjson', 'parquet'].filter(hasLibrary)).toEqual(['parquet'])
 })

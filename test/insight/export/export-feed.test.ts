@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type ExportOptions, exportFeed, type ReadFeed } from '../../../src/insight/export/export-feed.ts'
 import { openExportFolder } from '../../../src/insight/export/export-folder.ts'
 import { COLUMNS, type FeedEvent, FORMATS, type Format, flatRows } from '../../../src/insight/export/flat-rows.rules.ts'
-import { nameOf } from '../../../src/insight/export/manifest.rules.ts'
+import { type ExportedFile, nameOf } from '../../../src/insight/export/manifest.rules.ts'
 import { applyErasures } from '../../../src/insight/export/remove-rows.ts'
-import { faultsIn, inFolder, manifestIn, rowsIn } from '../../support/insight/exported.ts'
+import { queryDuckDb } from '../../support/insight/duckdb.ts'
+import { faultsIn, inFolder, manifestIn, parquetSchemaOf, rowsIn } from '../../support/insight/exported.ts'
 import { feedOf } from '../../support/insight/feed-in-memory.ts'
 import { someEvents } from '../../support/insight/some-events.ts'
 import { dyingAtStep } from '../../support/runner/dying-at-step.ts'
@@ -74,7 +75,7 @@ test.each(FORMATS)('kills between any two steps neither lose nor repeat a row of
   )
 })
 
-test('an erasure that is killed at any step has changed nothing, or is finished by the next run', async () => {
+test.each(FORMATS)('an erasure from %s that is killed at any step has changed nothing, or is finished by the next run', async (format) => {
   const events = [
     entryEvent(1, '1'),
     entryEvent(2, '2'),
@@ -84,7 +85,7 @@ test('an erasure that is killed at any step has changed nothing, or is finished 
   ]
   for (let step = 0, isDone = false; !isDone; step++) {
     const directory = temporaryFolder()
-    await exportTo(directory, feedOf(events), { rowsMax: 2 })
+    await exportTo(directory, feedOf(events), { format, rowsMax: 2 })
     const { result } = await dyingAtStep(step, () => erasuresAppliedIn(directory))
     isDone = result !== null
     expect([rowsOf(events), withoutErased(events)]).toContainEqual(await rowsIn(directory))
@@ -226,23 +227,16 @@ test('a folder with lost, changed or unreadable files is refused with the name o
   }
 })
 
-test('an erasure stops at a file that is not as it was written, and removes nothing', async () => {
+test.each(FORMATS)('an erasure stops at a file of %s that is not as it was written, and removes nothing', async (format) => {
   const directory = temporaryFolder()
-  await exportTo(directory, feedOf([...some(4), { sequence: 5, kind: 'erased', parcel: { id: '7' } }]))
+  await exportTo(directory, feedOf([...some(4), { sequence: 5, kind: 'erased', parcel: { id: '7' } }]), { format })
   const { files } = manifestIn(directory)
-  const [first, last] = [files[0], files.at(-1)].map((file) => join(directory, file?.name ?? ''))
-  const content = (length: number) =>
-    `{"sequence":3,"part":0,"kind":"entry","parcel_id":"8","joined_parcel_id":null,`.padEnd(length - 1, ' ').concat('\n')
-  for (const [path = '', bytes, message] of [
-    [last, files.at(-1)?.bytes ?? 0, /is not as it was written/],
-    [first, files[0]?.bytes ?? 0, /is not as it was written/],
-  ] as const) {
-    writeFileSync(path, content(bytes))
-    await expect(erasuresAppliedIn(directory)).rejects.toThrow(message)
+  for (const { name } of [...files.slice(-1), ...files.slice(0, 1)]) {
+    const content = readFileSync(join(directory, name))
+    content.writeUInt8(content.readUInt8(content.length >> 1) ^ 1, content.length >> 1)
+    writeFileSync(join(directory, name), content)
+    await expect(erasuresAppliedIn(directory)).rejects.toThrow(/is not as it was written/)
   }
-  writeFileSync(last ?? '', 'x'.repeat(files.at(-1)?.bytes ?? 0))
-  writeFileSync(first ?? '', 'x'.repeat(files[0]?.bytes ?? 0))
-  await expect(erasuresAppliedIn(directory)).rejects.toThrow(/has a row that no export has written/)
   expect(manifestIn(directory).files).toEqual(files)
 })
 
@@ -251,8 +245,8 @@ test.each(FORMATS)(
   async (format) => {
     const directory = temporaryFolder()
     await exportTo(directory, feedOf([...some(4), entryEvent(5, '8')]), { format })
-    takeColumns(directory, format)
-    const older = columnsIn(directory)
+    await takeColumns(directory, format)
+    const older = await columnsIn(directory)
     const watchdog = { rule: 'no-scan', since: '2026-03-03T12:00:00.000Z', checked: true }
     const events: readonly FeedEvent[] = [
       ...some(4),
@@ -266,31 +260,42 @@ test.each(FORMATS)(
     expect(await erasuresAppliedIn(directory)).toMatchObject({ removedRows: 4, changedFiles: 2 })
     expect(await rowsIn(directory)).toEqual(rowsOf(events.slice(4)))
     expect(faultsIn(directory)).toEqual([])
-    expect(columnsIn(directory)).toEqual([older[1], COLUMNS.map(({ name }) => name).join(',')])
+    expect(await columnsIn(directory)).toEqual([older[1], COLUMNS.map(({ name }) => name).join(',')])
   },
 )
 
-/** The columns of each file: what its first line names. */
-function columnsIn(directory: string) {
-  return manifestIn(directory).files.map(({ name, format }) => {
-    const [line = ''] = readFileSync(join(directory, name), 'utf8').split('\n')
-    return format === 'csv' ? line : Object.keys(JSON.parse(line)).join(',')
-  })
+/** The names of the columns of each file. */
+async function columnsIn(directory: string) {
+  return await Promise.all(
+    manifestIn(directory).files.map(async ({ name, format }) => {
+      const path = join(directory, name)
+      if (format === 'parquet') return Object.keys((await parquetSchemaOf(path)).types).join(',')
+      const [line = ''] = readFileSync(path, 'utf8').split('\n')
+      return format === 'csv' ? line : Object.keys(JSON.parse(line)).join(',')
+    }),
+  )
 }
 
+const TAKEN = ['watchdog_rule', 'watchdog_since', 'watchdog_checked']
+const TEXT_TAKEN = { csv: new RegExp(`,(?:${TAKEN.join(',')}|,,)$`, 'gm'), ndjson: /(?:,"watchdog_\w+":null){3}/g }
+
 /** Makes a folder, in which no row is of watchdogs, as a version wrote it that had no columns of them. */
-function takeColumns(directory: string, format: Format): void {
-  const [csvEnd, ndjsonEnd] = [/,(?:watchdog_rule,watchdog_since,watchdog_checked|,,)$/gm, /(?:,"watchdog_\w+":null){3}/g]
+async function takeColumns(directory: string, format: Format): Promise<void> {
   const manifest = manifestIn(directory)
-  const files = manifest.files.map((file) => {
+  const files: ExportedFile[] = []
+  for (const file of manifest.files) {
     const path = join(directory, file.name)
-    const text = readFileSync(path, 'utf8').replace(format === 'csv' ? csvEnd : ndjsonEnd, '')
-    rmSync(path)
-    const taken = { ...file, bytes: Buffer.byteLength(text), sha256: createHash('sha256').update(text).digest('hex') }
-    writeFileSync(join(directory, nameOf(taken)), text)
-    return { ...taken, name: nameOf(taken) }
-  })
-  const columns = COLUMNS.filter(({ name }) => !name.startsWith('watchdog_'))
+    if (format === 'parquet') {
+      const rest = `select * exclude (${TAKEN.join(', ')}) from read_parquet('${path}')`
+      await queryDuckDb('select 1', `copy (${rest}) to '${path}.less' (format parquet)`)
+      renameSync(`${path}.less`, path)
+    } else writeFileSync(path, readFileSync(path, 'utf8').replace(TEXT_TAKEN[format], ''))
+    const content = readFileSync(path)
+    const taken = { ...file, bytes: content.byteLength, sha256: createHash('sha256').update(content).digest('hex') }
+    renameSync(path, join(directory, nameOf(taken)))
+    files.push({ ...taken, name: nameOf(taken) })
+  }
+  const columns = COLUMNS.filter(({ name }) => !TAKEN.includes(name))
   writeFileSync(join(directory, 'manifest.json'), JSON.stringify({ ...manifest, columns, files }))
 }
 

@@ -133,6 +133,7 @@ test('an export that is killed leaves its folder to the next one', async () => {
 const HOLD = `
   const { openExportFolder } = await import('./src/insight/export/export-folder.ts')
   const folder = openExportFolder(process.env.FOLDER, true)
-  folder.begin('ndjson').add('{"half a row', 1, 1)
+  const file = await folder.begin('ndjson')
+  file.add([[1, 0, 'entry', '7']], 1)
   console.log('holds')
   setInterval(() => undefined, 1000)`

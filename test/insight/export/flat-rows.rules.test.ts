@@ -4,10 +4,10 @@ import {
   COLUMNS,
   createErasedParcels,
   ENCODINGS,
-  FORMATS,
   flatRows,
   headOf,
   parsePage,
+  TEXT_FORMATS,
 } from '../../../src/insight/export/flat-rows.rules.ts'
 import { someEvents } from '../../support/insight/some-events.ts'
 
@@ -101,7 +101,7 @@ test.each(['erased', 'retired'])('an event `%s` is a row with nothing but the id
   expect(row).toHaveLength(COLUMNS.length)
 })
 
-test.each(FORMATS)('the head of each row in %s is found in its text, and its end at a line, whatever it holds', (format) => {
+test.each(TEXT_FORMATS)('the head of each row in %s is found in its text, and its end at a line, whatever it holds', (format) => {
   const { encode, goesOn } = ENCODINGS[format]
   fc.assert(
     fc.property(someEvents(4), (events) => {
@@ -120,7 +120,7 @@ test.each(FORMATS)('the head of each row in %s is found in its text, and its end
 
 test('a row that no export has written has no head', () => {
   const wrong = ['', '{}', 'a,b', '1,0,entry', '{"sequence":1,"part":0,"kind":"entry","parcel_id":7,']
-  for (const format of FORMATS) expect(wrong.map((text) => headOf(text, format))).toEqual(wrong.map(() => null))
+  for (const format of TEXT_FORMATS) expect(wrong.map((text) => headOf(text, format))).toEqual(wrong.map(() => null))
 })
 
 test('what goes with an erased parcel is what was joined to it, directly or before', () => {

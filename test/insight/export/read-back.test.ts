@@ -95,7 +95,7 @@ describe.each(places)('an export in $name', ({ engine, format }) => {
       await store.forget('GONE0001')
       await exportFeed(folder, feedIn(store), { ...OPTIONS, format })
       const manifest = folder.manifest() ?? manifestIn(directory)
-      expect(applyErasures(folder, manifest)).toEqual({ erasedParcels: 1, removedRows: 1, changedFiles: 1 })
+      expect(await applyErasures(folder, manifest)).toEqual({ erasedParcels: 1, removedRows: 1, changedFiles: 1 })
       const [erased] = (await eventsIn(feedIn(store))).slice(-1)
       expect(erased?.kind).toBe('erased')
       expect(await rowsIn(directory)).toEqual([...rows.filter((row) => !namesGone(row)), ...(erased === undefined ? [] : flatRows(erased))])

@@ -49,7 +49,21 @@ export async function rowsIn(folder: string): Promise<readonly (readonly unknown
 export const CSV_OPTIONS =
   "auto_detect = false, header = true, null_padding = true, parallel = false, nullstr = '', allow_quoted_nulls = false"
 
+const TIMES = COLUMNS.filter(({ type }) => type === 'timestamp').map(({ name }) => name)
+const AS_TEXT = TIMES.map((name) => `strftime(make_timestamp_ms(epoch_ms(${name})), '%Y-%m-%dT%H:%M:%S.%gZ') as ${name}`)
+
+/** What rows are selected from. */
 const READERS: Readonly<Record<Format, (files: string, columns: string) => string>> = {
   ndjson: (files, columns) => `read_json([${files}], format = 'newline_delimited', columns = {${columns}})`,
   csv: (files, columns) => `read_csv([${files}], ${CSV_OPTIONS}, columns = {${columns}})`,
+  parquet: (files) => `(select * replace (${AS_TEXT.join(', ')}) from read_parquet([${files}], union_by_name = true))`,
+}
+
+/** Says how a file of Parquet is made: the types of its columns as DuckDB names them, and the rows of its groups. */
+export async function parquetSchemaOf(path: string) {
+  const columns = await queryDuckDb(`select column_name as name, column_type as type from (describe select * from read_parquet('${path}'))`)
+  const groups = await queryDuckDb(
+    `select distinct row_group_id, row_group_num_rows as rows from parquet_metadata('${path}') order by row_group_id`,
+  )
+  return { types: Object.fromEntries(columns.map(({ name, type }) => [name, type])), groups: groups.map(({ rows }) => rows) }
 }
