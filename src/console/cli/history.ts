@@ -23,16 +23,20 @@ export function historyCommand(): Command {
     )
     .option('--since <time>', 'marks what the relay has learnt after this time, and by which door', readTimeOption)
     .option('--language <tag>', 'the language of the answer to apps (with --as-of or --since)')
-  return asking(command, async (ask, identifier: string, { asOf, since, language, ...options }: HistoryOptions) => {
-    const path = `/relay/parcels/${typedIdentifier(identifier)}`
-    const query = withQuery({ asOf, since, language })
-    const known = await ask<ParcelAnswer>('GET', `${path}${query}`)
-    // Asking the carrier would tell nothing of what was known.
-    if (query !== '' && !known.ok) return fail(known.body.detail ?? `the relay answered with HTTP ${known.status}`)
-    const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
-    if (!answer.ok) return fail(await describeParcelProblem(ask, identifier, answer))
-    print(options, answer.body, describe(answer.body, asOf !== undefined))
-  })
+  return asking(
+    command,
+    async (ask, identifier: string, { asOf, since, language, ...options }: HistoryOptions) => {
+      const path = `/relay/parcels/${typedIdentifier(identifier)}`
+      const query = withQuery({ asOf, since, language })
+      const known = await ask<ParcelAnswer>('GET', `${path}${query}`)
+      // Asking the carrier would tell nothing of what was known.
+      if (query !== '' && !known.ok) return fail(known.body.detail ?? `the relay answered with HTTP ${known.status}`)
+      const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
+      if (!answer.ok) return fail(await describeParcelProblem(ask, identifier, answer))
+      print(options, answer.body, describe(answer.body, asOf !== undefined))
+    },
+    { adminFor: 'to ask the carrier about an unknown parcel' },
+  )
 }
 
 interface HistoryOptions extends ClientOptions {

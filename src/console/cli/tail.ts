@@ -56,7 +56,7 @@ export function tailCommand(): Command {
       if (what === 'feed') await followFeed(ask, options)
       else await followDeliveries(ask, options)
     })
-  return addRelayOptions(command)
+  return addRelayOptions(command, { adminFor: 'deliveries' })
 }
 
 /** Makes the process end with exit code 0 on Ctrl-C, or when the program that reads its output has ended. */

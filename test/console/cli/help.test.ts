@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { commandsWithin, EXAMPLES } from '../../../src/console/cli/examples.ts'
 import { createProgram } from '../../../src/console/cli/program.ts'
 import { WINGS } from '../../../src/wings.ts'
+import { ROUTES } from '../../support/relay/routes.ts'
 import { runCommand } from '../../support/relay/run-command.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
@@ -33,6 +34,56 @@ test('every option in an example is an option of its command', () => {
     }),
   )
   expect(wrong).toEqual([])
+})
+
+/** The files that make commands, as text. */
+const COMMAND_FILES = globSync(['src/console/cli/*.ts', 'src/*/*/*.command.ts']).map((file) => readFileSync(file, 'utf8'))
+
+/** Returns the scopes of the routes that a file asks by their addresses. */
+function scopesAsked(text: string): ReadonlySet<string> {
+  const asked = text.matchAll(/(?:'(GET|POST|PUT|DELETE|PATCH)',\s*)?[`'](\/(?:relay|v1)\/[^`'?]*)/g)
+  return new Set(
+    [...asked].flatMap(([, method = 'GET', written = '']) => {
+      const path = written.replaceAll(/\$\{[^}]*\}/g, 'x')
+      const route = ROUTES.find(
+        (one) =>
+          one.method.toUpperCase() === method &&
+          new RegExp(`^${one.path.replaceAll(/:[A-Za-z]+/g, '[^/]+').replaceAll('*', '.*')}$`).test(path),
+      )
+      return route?.scope ?? []
+    }),
+  )
+}
+
+test('the help of a command names the scope of the routes that it asks', () => {
+  const wrong = program.commands.flatMap((command) => {
+    const name = command.name()
+    const scopes = new Set(
+      COMMAND_FILES.filter((text) => text.includes(`new Command('${name}')`)).flatMap((text) => [...scopesAsked(text)]),
+    )
+    const documented = commandsWithin(command, name).flatMap(({ command: one }) =>
+      one.options.filter(({ long }) => long === '--username').map(({ description }) => description),
+    )
+    if (scopes.size === 0 || documented.length === 0) return []
+    const named = documented.map((text) => /scope (status \(.*: admin\)|status|admin)/.exec(text)?.[1] ?? 'none')
+    const isRight = scopes.has('admin') ? named.some((one) => one !== 'status') : named.every((one) => one.startsWith('status'))
+    return isRight ? [] : [`${name} asks routes of ${[...scopes].join(' and ')}, and says ${named.join(', ')}`]
+  })
+  expect(wrong).toEqual([])
+  const saidBy = (name: string) =>
+    /scope [^;]*/.exec(
+      program.commands
+        .find((one) => one.name() === name)
+        ?.helpInformation()
+        .replaceAll(/\s+/g, ' ') ?? '',
+    )?.[0]
+  expect(['history', 'tail', 'export', 'parcels', 'inbox'].map(saidBy)).toEqual([
+    'scope status (to ask the carrier about an unknown parcel: admin)',
+    'scope status (deliveries: admin)',
+    'scope status',
+    'scope status',
+    'scope admin',
+  ])
 })
 
 test('--help shows what a command does, its options and its example, and exits with 0', async () => {

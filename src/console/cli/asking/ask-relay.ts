@@ -24,13 +24,17 @@ export interface ClientOptions {
 
 const DEFAULT_URL = 'http://127.0.0.1:8081'
 
-/** Adds the options to reach a running relay. `scope`: what the command needs. The password comes only from the environment, because `ps` shows command lines to every user. */
-export function addRelayOptions(command: Command, scope: 'admin' | 'status' = 'admin'): Command {
+/** What scope a command needs: that of the routes that it asks. An object: the scope status, and admin only for what it names. */
+export type NeededScope = 'admin' | 'status' | { readonly adminFor: string }
+
+/** Adds the options to reach a running relay. The password comes only from the environment, because `ps` shows command lines to every user. */
+export function addRelayOptions(command: Command, scope: NeededScope = 'admin'): Command {
+  const needed = typeof scope === 'string' ? scope : `status (${scope.adminFor}: admin)`
   return command
     .addOption(new Option('--url <address>', "the running relay's internal listener").default(DEFAULT_URL).env('RELAY_URL'))
     .addOption(new Option('--ca <file>', 'PEM file with the private authority of its certificate').env('RELAY_CA'))
     .addOption(
-      new Option('--username <name>', `an app with the scope ${scope}; its password is read from RELAY_PASSWORD`).env('RELAY_USERNAME'),
+      new Option('--username <name>', `an app with the scope ${needed}; its password is read from RELAY_PASSWORD`).env('RELAY_USERNAME'),
     )
     .addOption(new Option('--password <password>').env('RELAY_PASSWORD').hideHelp())
     .addOption(new Option('--json', 'print JSON'))
@@ -43,7 +47,7 @@ export function addRelayOptions(command: Command, scope: 'admin' | 'status' = 'a
 export function asking<Given extends unknown[]>(
   command: Command,
   action: (ask: AskRelay, ...given: Given) => Promise<void>,
-  scope: 'admin' | 'status' = 'admin',
+  scope: NeededScope = 'admin',
 ): Command {
   return addRelayOptions(command, scope).action(
     async (...given: Given) => await action(await openRelay(command.opts<ClientOptions>()), ...given),
@@ -90,7 +94,7 @@ export async function openRelay(
   read: (text: string) => unknown = JSON.parse,
 ): Promise<AskRelay> {
   if (username === '' || password === '') {
-    throw new Error('set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin')
+    throw new Error('set RELAY_USERNAME and RELAY_PASSWORD to the login of an app; --help says which scope it needs')
   }
   const url = relayAddress(options)
   const trust = { ca: authorityIn(options.ca), pinned: options.pinned, timeoutMs: TIMEOUT_MS, read }
