@@ -24,26 +24,18 @@ const manifestSchema = z.object({
   relay: z.string().min(1),
   startsAfter: whole(),
   cursor: whole(),
-  columns: z.array(z.object({ name: z.string(), type: z.string() })),
-  files: z.array(fileSchema),
+  columns: z.array(z.object({ name: z.string(), type: z.string() })).readonly(),
+  files: z.array(fileSchema.readonly()).readonly(),
 })
 
 /** A file of an export. Its rows have sequences from the first to the last, and show nothing that the relay learnt after the sequence `knownTo`. */
-export type ExportedFile = Readonly<z.output<typeof fileSchema>>
+export type ExportedFile = Manifest['files'][number]
 
-/** What a folder holds. Only files named here count. */
-export interface Manifest {
-  readonly schema: typeof SCHEMA
-  readonly format: Format
-  /** The id of the relay. */
-  readonly relay: string
-  /** The sequence after which the export began; 0: at the beginning of the feed. */
-  readonly startsAfter: number
-  /** The sequence after which the next export goes on. */
-  readonly cursor: number
-  readonly columns: readonly { readonly name: string; readonly type: string }[]
-  readonly files: readonly ExportedFile[]
-}
+/**
+ * What a folder holds. Only files named here count. `relay`: its id. The export began after the sequence `startsAfter` (0: with the feed), and the next
+ * one goes on after `cursor`.
+ */
+export type Manifest = Readonly<z.output<typeof manifestSchema>>
 
 export function newManifest(relay: string, format: Format, startsAfter: number): Manifest {
   return { schema: SCHEMA, format, relay, startsAfter, cursor: startsAfter, columns: COLUMNS, files: [] }

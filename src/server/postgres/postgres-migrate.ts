@@ -3,22 +3,7 @@ import type { Migration } from 'kysely/migration'
 import type { Pool } from 'pg'
 import { systemCode } from '../../core/domain/errors.ts'
 import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../../core/store/first-step.ts'
-import {
-  auditLists,
-  began,
-  carrierReport,
-  erasing,
-  expectedByParcel,
-  lastingOrder,
-  onceOnlyForms,
-  orderContext,
-  overwritten,
-  pace,
-  renumberedEvents,
-  replicaConcerns,
-  schema,
-  watchdogs,
-} from './migrations/steps.ts'
+import * as steps from './migrations/steps.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */
@@ -35,20 +20,20 @@ export interface SchemaStep {
 
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
 export const STEPS: readonly SchemaStep[] = [
-  { servesFrom: 1, up: schema.up },
-  { servesFrom: 1, up: erasing.up },
-  { servesFrom: 1, up: lastingOrder.up },
-  { servesFrom: 1, up: began.up },
-  { servesFrom: 1, up: pace.up },
-  { servesFrom: 1, up: onceOnlyForms.up },
-  { servesFrom: 1, up: auditLists.up },
-  { servesFrom: 1, up: renumberedEvents.up },
-  { servesFrom: 1, up: expectedByParcel.up },
-  { servesFrom: 1, up: replicaConcerns.up },
-  { servesFrom: 1, up: orderContext.up },
-  { servesFrom: 1, up: carrierReport.up },
-  { servesFrom: 1, up: overwritten.up },
-  { servesFrom: 1, up: watchdogs.up },
+  { servesFrom: 1, up: steps.schema.up },
+  { servesFrom: 1, up: steps.erasing.up },
+  { servesFrom: 1, up: steps.lastingOrder.up },
+  { servesFrom: 1, up: steps.began.up },
+  { servesFrom: 1, up: steps.pace.up },
+  { servesFrom: 1, up: steps.onceOnlyForms.up },
+  { servesFrom: 1, up: steps.auditLists.up },
+  { servesFrom: 1, up: steps.renumberedEvents.up },
+  { servesFrom: 1, up: steps.expectedByParcel.up },
+  { servesFrom: 1, up: steps.replicaConcerns.up },
+  { servesFrom: 1, up: steps.orderContext.up },
+  { servesFrom: 1, up: steps.carrierReport.up },
+  { servesFrom: 1, up: steps.overwritten.up },
+  { servesFrom: 1, up: steps.watchdogs.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { findFault, GLIMPSED_NOTHING, glimpseBody } from '../../domain/ingest/fault-in-body.ts'
 import type { HeldPage, HeldPush, InboxPage, InboxPush, InboxQuery, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
-import { loadIdentifiersOf } from '../history/parcels.ts'
+import { loadNames } from '../history/parcels.ts'
 import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
@@ -277,13 +277,8 @@ export async function findPushes(session: Session, ids: readonly number[]): Prom
 
 async function decodePushes(session: Session, rows: readonly Row[]): Promise<readonly InboxPush[]> {
   const parcelIds = [...new Set(rows.map((row) => row.parcel_id))].filter((id) => id !== 0)
-  const identifiers = Map.groupBy(parcelIds.length === 0 ? [] : await loadIdentifiersOf(session, parcelIds), (row) => row.parcel_id)
-  return rows.map((row) =>
-    decodePush(
-      row,
-      identifiers.get(row.parcel_id)?.map(({ value }) => value),
-    ),
-  )
+  const names = await loadNames(session, parcelIds)
+  return rows.map((row) => decodePush(row, names.get(row.parcel_id)))
 }
 
 function decodePush(row: Row, ofParcel: readonly string[] | undefined): InboxPush {

@@ -3,21 +3,7 @@ import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { describeFailure } from '../../domain/system-reason.ts'
 import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../first-step.ts'
-import {
-  auditLists,
-  began,
-  carrierReport,
-  erasing,
-  expectedByParcel,
-  lastingOrder,
-  onceOnlyForms,
-  orderContext,
-  overwritten,
-  pace,
-  renumberedEvents,
-  schema,
-  watchdogs,
-} from './migrations/steps.ts'
+import * as steps from './migrations/steps.ts'
 
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
@@ -25,19 +11,19 @@ export interface SqliteStep extends Migration {
 
 /** Only append to this list: after the first release, a released step never changes (decision 0004). */
 export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
-  '0001-schema': schema,
-  '0002-erasing': erasing,
-  '0004-lasting-order': lastingOrder,
-  '0007-began': began,
-  '0008-pace': pace,
-  '0009-once-only-forms': onceOnlyForms,
-  '0010-audit-lists': auditLists,
-  '0012-renumbered-events': renumberedEvents,
-  '0013-expected-by-parcel': expectedByParcel,
-  '0015-order-context': orderContext,
-  '0016-carrier-report': carrierReport,
-  '0017-overwritten': overwritten,
-  '0018-watchdogs': watchdogs,
+  '0001-schema': steps.schema,
+  '0002-erasing': steps.erasing,
+  '0004-lasting-order': steps.lastingOrder,
+  '0007-began': steps.began,
+  '0008-pace': steps.pace,
+  '0009-once-only-forms': steps.onceOnlyForms,
+  '0010-audit-lists': steps.auditLists,
+  '0012-renumbered-events': steps.renumberedEvents,
+  '0013-expected-by-parcel': steps.expectedByParcel,
+  '0015-order-context': steps.orderContext,
+  '0016-carrier-report': steps.carrierReport,
+  '0017-overwritten': steps.overwritten,
+  '0018-watchdogs': steps.watchdogs,
 }
 
 /** The name of the first step in versions before the first release. */
