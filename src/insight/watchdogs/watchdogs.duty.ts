@@ -27,7 +27,7 @@ const PAUSE_MS = 5000
 
 /** Watches over parcels: looks at what is due, asks the carrier about those that may be stalled, and tells which are (DOMAIN 9). */
 export function watchdogDuty(parts: DutyParts & Capabilities): Duty {
-  const { write, clock, settings, duties, retired, wakeDispatcher } = parts
+  const { write, clock, settings, duties, retired, wakeDispatcher, replicas } = parts
   const publish = (told: number) => {
     if (told === 0) return
     retired()
@@ -47,7 +47,8 @@ export function watchdogDuty(parts: DutyParts & Capabilities): Duty {
       if (!hasRules && clock.monotonic() < settledUntilMs) return 'idle'
       const { sight, mayAsk } = await look(parts)
       const nowMs = clock.now()
-      const request = { nowMs, limit: LOOKED_AT_ONCE, mayTellUnchecked: sight === 'pushes' }
+      const isMixed = hasRules && (await haveDifferentConfigs(replicas))
+      const request = { nowMs, limit: LOOKED_AT_ONCE, mayTellUnchecked: sight === 'pushes', isMixed }
       const { told, looked, isMore } = await duties.inTurn(() => write.lookAtWatched(request))
       publish(told)
       settledUntilMs = !hasRules && looked === 0 ? clock.monotonic() + SETTLED_MS : Number.NEGATIVE_INFINITY
@@ -57,6 +58,11 @@ export function watchdogDuty(parts: DutyParts & Capabilities): Duty {
       return (await ask.oneEnded()) ? 'busy' : 'idle'
     },
   }
+}
+
+/** Whether another replica may note by other rules what its pushes begin. */
+async function haveDifferentConfigs(replicas: DutyParts['replicas']): Promise<boolean> {
+  return replicas.count() > 1 && new Set((await replicas.list()).map(({ configFingerprint }) => configFingerprint)).size > 1
 }
 
 /** Finds out what the relay can see of parcels, and whether to ask the carrier. Also a carrier that does not answer is asked, until calls pause. */

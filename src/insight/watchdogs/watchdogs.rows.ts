@@ -300,6 +300,8 @@ const HELD_SETTING = 'watchdogs-held'
 export interface StoredRules {
   readonly rules: readonly { readonly name: string; readonly rule: string; readonly loadedAtMs: number }[]
   readonly sweptTo: number | null
+  /** Whether replicas had different configs when the poller last looked, and may have noted by other rules what their pushes begin; absent: no. */
+  readonly isMixed?: boolean
 }
 
 /** Only the poller writes them, so they need no lock. */

@@ -62,8 +62,16 @@ export interface Suspect {
 export interface WatchdogWrites {
   /** Takes the rules of the config. Parcels are judged by them in later looks. */
   adjustWatchdogs(rules: WatchdogRules): Promise<void>
-  /** Looks at the parcels that are due. `mayTellUnchecked`: also tells which are stalled of those about which the carrier could not be asked. */
-  lookAtWatched(request: { readonly nowMs: number; readonly limit: number; readonly mayTellUnchecked: boolean }): Promise<LookResult>
+  /**
+   * Looks at the parcels that are due. `mayTellUnchecked`: also tells which are stalled of those about which the carrier could not be asked. `isMixed`:
+   * whether replicas have different configs now; when they have not any more, all parcels are judged anew.
+   */
+  lookAtWatched(request: {
+    readonly nowMs: number
+    readonly limit: number
+    readonly mayTellUnchecked: boolean
+    readonly isMixed?: boolean
+  }): Promise<LookResult>
   /** Finds parcels about which to ask the carrier, leases their polls, and tells those about which it cannot be asked, unless the relay is deaf. */
   claimSuspects(request: {
     readonly nowMs: number
@@ -94,9 +102,9 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
       current.rules = rules
       if (!isSame) await store.transaction(askForSweep, { ofRole: 'any' })
     },
-    lookAtWatched: ({ nowMs, limit, mayTellUnchecked }) =>
+    lookAtWatched: ({ nowMs, limit, mayTellUnchecked, isMixed = false }) =>
       store.transaction(async (tx) => {
-        const { loads, sweptTo } = await takeRules(tx, current.rules, nowMs)
+        const { loads, sweptTo } = await takeRules(tx, current.rules, nowMs, isMixed)
         const due = [...(await findDue(tx, { nowMs, limit })), ...(mayTellUnchecked ? await findWaiting(tx, { limit }) : [])]
         const swept = sweptTo === null || due.length >= limit ? null : await sweepAfter(tx, current.rules, sweptTo, limit)
         const ids = [...new Set([...due, ...(swept ?? [])])]
@@ -142,11 +150,15 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
   }
 }
 
-/** Compares the rules of the config with those that the store knows. A rule that is new or was changed counts from now on, and all are judged anew. */
+/**
+ * Compares the rules of the config with those that the store knows. A rule that is new or was changed counts from now on, and all are judged anew.
+ * `mixed`: whether replicas have different configs; null: as before.
+ */
 async function takeRules(
   tx: WriteTx,
   { rules, zone }: WatchdogRules,
   nowMs: number,
+  mixed: boolean | null = null,
 ): Promise<{ readonly loads: FirstLoads; readonly sweptTo: number | null }> {
   const known = await loadStoredRules(tx)
   const texts = rules.map((rule) => ({ name: rule.name, rule: JSON.stringify(rule.notBy === null ? rule : { ...rule, zone }) }))
@@ -157,8 +169,14 @@ async function takeRules(
     return { ...one, loadedAtMs: same?.rule === one.rule ? Math.min(same.loadedAtMs, nowMs) : nowMs }
   })
   const isAsked = await takeSweepOrder(tx)
-  const hasChanged = isAsked || after.length !== known.rules.length || after.some(({ name, rule }) => before.get(name)?.rule !== rule)
-  const next = { rules: after, sweptTo: hasChanged ? 0 : known.sweptTo }
+  const wasMixed = known.isMixed === true
+  const isMixed = mixed ?? wasMixed
+  const hasChanged =
+    isAsked ||
+    (wasMixed && !isMixed) ||
+    after.length !== known.rules.length ||
+    after.some(({ name, rule }) => before.get(name)?.rule !== rule)
+  const next = { rules: after, sweptTo: hasChanged ? 0 : known.sweptTo, ...(isMixed ? { isMixed } : {}) }
   if (JSON.stringify(next) !== JSON.stringify(known)) await saveStoredRules(tx, next)
   return { loads: new Map(after.map(({ name, loadedAtMs }) => [name, loadedAtMs])), sweptTo: next.sweptTo }
 }

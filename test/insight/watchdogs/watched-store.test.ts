@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { drawWith, seeded } from '../../support/runner/seeded.ts'
 import { engines } from '../../support/store/engines.ts'
 import { DIRECTIONS, moveStore, placeOf } from '../../support/store/moving.ts'
-import { storedNumber } from '../../support/store/stored-rows.ts'
+import { changeStoredRows, storedNumber } from '../../support/store/stored-rows.ts'
 
 describe.each(engines)('parcels that are watched over, on $name', (engine) => {
   test('9.3: a breach is told once, and over when an entry comes, a back-dated one included', async () => {
@@ -79,6 +79,21 @@ describe.each(engines)('parcels that are watched over, on $name', (engine) => {
     await look()
     expect(await told()).toEqual(['stalled all', 'recovered all'])
     expect(await storedNumber(path, 'select count(*) from watchdog_due')).toBe(0)
+  })
+
+  test('9.4: what another replica has noted by other rules is judged when all have the same again, and once', async () => {
+    const { scan, pass, told, writes, now, path } = await openWatched(engine)
+    const look = (isMixed: boolean) => writes.lookAtWatched({ nowMs: now(), limit: 10, mayTellUnchecked: true, isMixed })
+    await look(true)
+    await scan('Ingested', NOON)
+    // A replica without the rule would have noted nothing.
+    await changeStoredRows(path, 'delete from watchdog_due')
+    pass(48 * HOUR_MS)
+    expect((await look(true)).looked).toBe(0)
+    // The replica that holds the role dies, and another goes on.
+    expect((await look(false)).looked).toBe(1)
+    expect(await told()).toEqual(['stalled no-scan'])
+    expect((await look(false)).looked).toBe(0)
   })
 
   test('9.4: a changed rule judges all parcels anew, in batches, while pushes come', async () => {

@@ -1,8 +1,10 @@
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { startRepeating } from '../../../src/core/runtime/schedule.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
+import { watchServer } from '../../../src/server/postgres/server-watch.ts'
 import { sqlite } from '../../../src/upkeep/sqlite-engine.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { copyDatabase, createDatabase, withDatabase } from './postgres-database.ts'
@@ -38,4 +40,30 @@ export async function openBareStore(engine: Engine) {
     await store.close()
   })
   return { place, store, reads }
+}
+
+/** As often as a relay looks for commits of others. */
+const LOOK_EVERY_MS = 100
+const PATIENCE_MS = 30_000
+
+/**
+ * Returns an engine that asks its server ten times a second, as a relay does. Without that, a server on a busy machine may seem silent while all
+ * connections wait for each other's locks: a new connection, which takes a new process of the server, then takes longer than the watch waits.
+ */
+export function asInRelay(engine: Engine, place: string): { readonly engine: Engine; readonly stop: () => Promise<void> } {
+  if (engine.name !== postgres.name) return { engine, stop: async () => undefined }
+  const watch = watchServer(place)
+  const { pool, close } = watch.openPool({ connectionsMax: 1, connectTimeoutMs: PATIENCE_MS, answerTimeoutMs: PATIENCE_MS })
+  const looking = startRepeating(async () => void (await pool.query('select 1').catch(() => undefined)), LOOK_EVERY_MS)
+  return {
+    engine: {
+      ...engine,
+      openWriteStore: (address) => postgres.openWriteStore(address, undefined, watch),
+      openReadStore: (address) => postgres.openReadStore(address, watch),
+    },
+    async stop() {
+      looking.stop()
+      await close()
+    },
+  }
 }

@@ -8,7 +8,7 @@ import type { Engine } from '../../../src/core/store/contract.ts'
 import { sqlite } from '../../../src/upkeep/sqlite-engine.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from '../history/builders.ts'
 import { deliverOptions, recordOptions, retention } from '../history/policy.ts'
-import { newPlace } from './engines.ts'
+import { asInRelay, newPlace } from './engines.ts'
 
 /** Opens a store with a clock that the test moves. `place`: an existing store; null: a new store is made. */
 export async function openStore(startMs: number, engine: Engine = sqlite, place: string | null = null) {
@@ -17,13 +17,19 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
   const clock = { now: () => nowMs, monotonic: () => monotonicMs }
   const errors: object[] = []
   const path = place ?? (await newPlace(engine))
-  const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions, retention }, clock, {
-    error: (fields) => void errors.push(fields),
-  })
-  const reads = engine.openReadStore(path)
+  const relay = asInRelay(engine, path)
+  const writes = await openWriteSide(
+    { sqlitePath: path, engine: relay.engine, record: recordOptions, deliver: deliverOptions, retention },
+    clock,
+    {
+      error: (fields) => void errors.push(fields),
+    },
+  )
+  const reads = relay.engine.openReadStore(path)
   onTestFinished(async () => {
     await reads.close()
     await writes.close()
+    await relay.stop()
   })
   /** Tries again if this process was so slow that the server ended the transaction, which it does after two idle seconds. */
   const record = async (...batch: readonly Incoming[]): Promise<BatchReport> => {
