@@ -7,7 +7,7 @@ import {
   type ToldParcel,
   type WatchdogTold,
 } from '../../core/domain/delivery/watchdog-event.ts'
-import { deriveEntries, type Entry } from '../../core/domain/history/history.ts'
+import { deriveEntries, type Entry, instantsTie, orderHistory } from '../../core/domain/history/history.ts'
 import { filterableLabels, NO_CONTEXT, type OrderContext } from '../../core/domain/history/order-context.ts'
 import type { ParcelState } from '../../core/domain/history/parcel-state.ts'
 import { type KeptAnswer, presentParcel } from '../../core/domain/history/pull-response.ts'
@@ -16,6 +16,7 @@ import type { WriteSide } from '../../core/flow/write-side.ts'
 import { loadAnswersOf } from '../../core/store/history/answers.ts'
 import { loadContexts } from '../../core/store/history/order-contexts.ts'
 import { loadNames, pollableIdentifiers } from '../../core/store/history/parcels.ts'
+import { loadOrders } from '../../core/store/history/sightings.ts'
 import { BREACHES_MAX, loadBreachesOf, removeBreaches, removeWatched } from '../../core/store/history/watched.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import {
@@ -347,12 +348,15 @@ async function loadTold(
   const watched = new Map(news.map(({ of }) => [of.parcelId, of]))
   const ids = [...watched.keys()]
   const hasTypes = asking.some(({ endpoint }) => endpoint.filters.distributionType !== null)
-  const [names, answers] = await Promise.all([
+  const tied = ids.filter((id) => instantsTie(watched.get(id)?.entries ?? []))
+  const [names, answers, orders] = await Promise.all([
     loadNames(tx, ids),
     hasTypes ? loadAnswersOf(tx, ids) : new Map<number, readonly KeptAnswer[]>(),
+    loadOrders(tx, tied),
   ])
   return new Map(
-    [...watched].map(([parcelId, { entries, order }]) => {
+    [...watched].map(([parcelId, { entries: unordered, order }]) => {
+      const entries = orderHistory(unordered, orders.get(parcelId) ?? [])
       const { distributionType } = presentParcel(entries, answers.get(parcelId) ?? [], [])
       return [parcelId, { parcelId, identifiers: names.get(parcelId) ?? [], order, entries, distributionType }]
     }),

@@ -34,6 +34,7 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 1, up: steps.carrierReport.up },
   { servesFrom: 1, up: steps.overwritten.up },
   { servesFrom: 1, up: steps.watchdogs.up },
+  { servesFrom: 1, up: steps.toldByWatchdogs.up },
 ]
 
 /** The most attempts. If several replicas create the table `schema_version` at once, all but one fail, and find it at the next attempt. */

@@ -70,6 +70,10 @@ const entriesOf = statement<OfParcels>()((db, p, { oneOf }) =>
 const composedOf = statement<{ entries: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('feed').select('sequence').where('entry', 'in', oneOf(p.entries)).where('payload_ref', '<=', sql.lit(0)),
 )
+/** Finds what watchdogs told of these parcels: retention may have removed the deliveries, and a join the breach. */
+const toldOf = statement<OfParcels>()((db, p, { oneOf }) =>
+  db.selectFrom('feed').select('sequence').where('parcel_id', 'in', oneOf(p.ids)).where('entry', '<', sql.lit(0)),
+)
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
 /** There are few rows: a group of failures for each of the last answers of an endpoint. */
 const answers = statement()((db) =>
@@ -127,7 +131,8 @@ async function eraseRows(session: Session, ids: readonly number[]): Promise<Eras
   const { rows: pushes } = await session.run(removePushes, { ids })
   session.enqueueWrite(removeExpected, { ids })
   const entries = (await session.all(entriesOf, { ids })).map(({ sequence }) => sequence)
-  session.enqueueWrite(removeComposed, { ids: (await session.all(composedOf, { entries })).map(({ sequence }) => sequence) })
+  const composed = [...(await session.all(composedOf, { entries })), ...(await session.all(toldOf, { ids: [...ids, ...joined] }))]
+  session.enqueueWrite(removeComposed, { ids: composed.map(({ sequence }) => sequence) })
   const contents = await contentsUsedBy(session, ids)
   const { rows: sightings } = await session.run(removeSightings, { ids })
   const texts = (await listUnused(session, contents)).length

@@ -9,6 +9,7 @@ export interface ToldParcel {
   readonly parcelId: number
   readonly identifiers: readonly string[]
   readonly order: OrderContext
+  /** Its history, newest first (DOMAIN 3.1). */
   readonly entries: readonly Entry[]
   readonly distributionType: string
 }
@@ -36,14 +37,13 @@ export function asksForNews({ events }: Pick<Endpoint, 'events'>): boolean {
 }
 
 /** The members that filters look at: those of the parcel's latest entry. */
-export function filteredOf({ entries, distributionType, order }: ToldParcel): RelayedEvent {
-  const { status, detailedStatus, displayToConsumer } = latestOf(entries) ?? { status: '', detailedStatus: '', displayToConsumer: false }
+export function filteredOf({ entries: [latest], distributionType, order }: ToldParcel): RelayedEvent {
+  const { status, detailedStatus, displayToConsumer } = latest ?? { status: '', detailedStatus: '', displayToConsumer: false }
   return { status, detailedStatus, displayToConsumer, distributionType, labels: filterableLabels(order) }
 }
 
 /** The body for endpoints. It has no member `status`, so another relay that is sent it by mistake takes it for no event of a parcel. */
-export function encodeWatchdogEvent(told: WatchdogTold, { parcelId, identifiers, order, entries }: ToldParcel): Uint8Array {
-  const latest = latestOf(entries)
+export function encodeWatchdogEvent(told: WatchdogTold, { parcelId, identifiers, order, entries: [latest] }: ToldParcel): Uint8Array {
   const { reference, labels } = order
   return Buffer.from(
     JSON.stringify({
@@ -59,7 +59,9 @@ export function encodeWatchdogEvent(told: WatchdogTold, { parcelId, identifiers,
         reference,
         labels,
         latest:
-          latest === null ? null : { status: latest.status, detailedStatus: latest.detailedStatus, eventTimestamp: latest.eventTimestamp },
+          latest === undefined
+            ? null
+            : { status: latest.status, detailedStatus: latest.detailedStatus, eventTimestamp: latest.eventTimestamp },
       },
     }),
   )
@@ -70,10 +72,6 @@ const KNOWN = (['parcel.stalled', 'parcel.recovered'] as const).map((name) => [n
 /** Returns which event of watchdogs a body is that the relay has composed; null: it is another one. A push of the carrier may say anything. */
 export function watchdogEventIn(composed: Uint8Array): WatchdogEventName | null {
   return KNOWN.find(([, start]) => start.equals(Buffer.from(composed.slice(0, start.length))))?.[0] ?? null
-}
-
-function latestOf(entries: readonly Entry[]): Entry | null {
-  return entries.reduce<Entry | null>((last, one) => (last === null || one.atMs > last.atMs ? one : last), null)
 }
 
 function isoOf(atMs: number): string {

@@ -24,6 +24,7 @@ export const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0016-carrier-report': steps.carrierReport,
   '0017-overwritten': steps.overwritten,
   '0018-watchdogs': steps.watchdogs,
+  '0019-told-by-watchdogs': steps.toldByWatchdogs,
 }
 
 /** The name of the first step in versions before the first release. */

@@ -139,3 +139,6 @@ export const watchdogs = changes(
   'create index watchdog_breach_open on watchdog_breach (id) where ended_at_ms is null',
   'create index watchdog_breach_open_by_rule on watchdog_breach (rule, id) where ended_at_ms is null',
 )
+
+/** An erasure finds by this index what watchdogs told of a parcel: the number of its breach may be gone. */
+export const toldByWatchdogs = changes('create index feed_told on feed (parcel_id) where entry < 0')
