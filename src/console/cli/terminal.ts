@@ -1,6 +1,7 @@
 import { stripVTControlCharacters, styleText } from 'node:util'
 import { InvalidArgumentError } from 'commander'
 import { countText, parseDuration, spanText } from '../../core/domain/amounts.ts'
+import { parseTime } from '../../core/domain/instant.ts'
 import { fail } from './exit-codes.ts'
 
 /** The style of a cell on a terminal that shows colours. */
@@ -59,7 +60,8 @@ export function until(instant: string, nowMs = Date.now()): string {
 function readTime(text: string, nowMs = Date.now()): string | null {
   const agoMs = parseDuration(text)
   if (agoMs !== null) return new Date(nowMs - agoMs).toISOString()
-  return /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) && !Number.isNaN(Date.parse(text)) ? new Date(text).toISOString() : null
+  const atMs = /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? parseTime(text) : Number.NaN
+  return Number.isNaN(atMs) ? null : new Date(atMs).toISOString()
 }
 
 export function readTimeOption(text: string): string {

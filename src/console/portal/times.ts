@@ -1,6 +1,7 @@
 import { spanText } from '../../core/domain/amounts.ts'
 import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
 import { AppError } from '../../core/domain/errors.ts'
+import { parseTime } from '../../core/domain/instant.ts'
 import type { ManageEndpoints } from '../../core/flow/delivery/manage-endpoints.ts'
 import { html, type Markup, markup } from './html.ts'
 
@@ -133,7 +134,7 @@ export function readTimes({ from, to }: TimeFilter): { readonly from: number | n
 
 /** Parses the value of a field for a time, in UTC. Returns epoch milliseconds. Throws `bad_request`. */
 export function readTime(text: string, name: string): number {
-  const atMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/.test(text) ? Date.parse(`${text}Z`) : Number.NaN
+  const atMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/.test(text) ? parseTime(`${text}Z`) : Number.NaN
   if (Number.isNaN(atMs) || atMs < 1) throw new AppError('bad_request', `${name} must be a time such as 2026-03-01T10:00.`)
   return atMs
 }

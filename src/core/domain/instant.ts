@@ -19,6 +19,15 @@ export function parseInstant(text: unknown): Instant | null {
   return new Date(atMs).getUTCDate() === Number(text.slice(8, 10)) ? { text, atMs } : null
 }
 
+/**
+ * Parses what people type: a time of ISO 8601 with `Z` or an offset. Returns epoch milliseconds; NaN: it is none, or its day or hour does not exist
+ * (see `parseInstant`).
+ */
+export function parseTime(text: string): number {
+  const written = Date.parse(text.replace(/(?:Z|[+-]\d\d:?\d\d)$/i, 'Z'))
+  return new Date(written).getUTCDate() === Number(text.slice(8, 10)) ? Date.parse(text) : Number.NaN
+}
+
 /** Whether an instant is exact only to the second: its milliseconds are missing or zero (DOMAIN 2.2). */
 export function isWhole(instant: Instant): boolean {
   return instant.atMs % 1000 === 0

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createFollowedDeliveries } from '../../../src/console/cli/tail.ts'
-import { until } from '../../../src/console/cli/terminal.ts'
+import { readTimeOption, until } from '../../../src/console/cli/terminal.ts'
 
 const listOf = (ids: readonly number[], next: string | null) => ({
   deliveries: ids.map((id) => ({ id: String(id), state: 'queued', attemptCount: 0 })),
@@ -18,4 +18,9 @@ test('followed deliveries may lack some if a list shares no row with the list be
   expect(followed.look(listOf([5, 4, 3], 'more'))).toMatchObject({ changed: [{ id: '4' }, { id: '5' }], mayLackSome: false })
   expect(followed.look(listOf([10, 9, 8], 'more'))).toMatchObject({ changed: [{}, {}, {}], mayLackSome: true })
   expect(createFollowedDeliveries({ firstMax: 2 }).look(listOf([1], null)).mayLackSome).toBe(false)
+})
+
+test('an option for a time refuses a day or an hour that does not exist', () => {
+  expect(readTimeOption('2026-03-01T10:00:00+01:00')).toBe('2026-03-01T09:00:00.000Z')
+  for (const none of ['2026-02-30T10:00:00Z', '2026-02-28T24:00:00Z']) expect(() => readTimeOption(none)).toThrow('must be a time such as')
 })

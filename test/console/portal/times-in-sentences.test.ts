@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { charactersOf } from '../../../src/console/portal/html.ts'
 import { sentenceOnPage } from '../../../src/console/portal/parts.ts'
+import { readTime } from '../../../src/console/portal/times.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 25, 18)
 
@@ -21,4 +22,9 @@ test('two times of the same minute in a sentence are shown with seconds, so that
 test('times of different minutes, and the same time twice, are shown to the minute', () => {
   expect(shown('From 2026-11-25T17:16:59Z until 2026-11-25T17:17:01Z.')).toBe('From 17:16 UTC until 17:17 UTC.')
   expect(shown('At 2026-11-25T17:16:04Z, and so since 2026-11-25T17:16:04Z.')).toBe('At 17:16 UTC, and so since 17:16 UTC.')
+})
+
+test('a field for a time refuses a day or an hour that does not exist', () => {
+  expect(readTime('2026-03-01T10:00', 'From')).toBe(Date.UTC(2026, 2, 1, 10))
+  for (const none of ['2026-02-30T10:00', '2026-02-28T24:00']) expect(() => readTime(none, 'From')).toThrow('From must be a time')
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { formatWebhookTime, isWhole, parseInstant } from '../../../src/core/domain/instant.ts'
+import { formatWebhookTime, isWhole, parseInstant, parseTime } from '../../../src/core/domain/instant.ts'
 
 test.each([
   ['2026-03-01T10:00:00Z', Date.UTC(2026, 2, 1, 10), true],
@@ -65,3 +65,19 @@ test('an instant printed in the webhook’s form reads back as itself', () => {
     ),
   )
 })
+
+test.each([
+  ['2026-03-01T10:00:00+05:30', '2026-03-01T04:30:00.000Z'],
+  ['2026-03-01T00:30:00+0200', '2026-02-28T22:30:00.000Z'],
+  ['2026-03-31T23:30-01:00', '2026-04-01T00:30:00.000Z'],
+  ['2028-02-29T10:00:00.9999Z', '2028-02-29T10:00:00.999Z'],
+])('a typed time with an offset, %s, is the instant %s', (text, instant) => {
+  expect(new Date(parseTime(text)).toISOString()).toBe(instant)
+})
+
+test.each(['2026-02-29T10:00:00Z', '2026-02-30T10:00:00+01:00', '2026-04-31T10:00Z', '2026-03-01T24:00:00Z', '2026-03-01T25:00Z', 'now'])(
+  'a typed time that does not exist, %s, is no other one',
+  (text) => {
+    expect(parseTime(text)).toBeNaN()
+  },
+)
