@@ -21,7 +21,9 @@ export function asOfSections({ lookBack }: Pick<UseCases, 'lookBack'>): readonly
       position: 10,
       show: async (visit, parcel) => {
         const given = { asOf: visit.query('asOf').trim(), since: visit.query('since').trim() }
-        const identifier = mainIdentifier(parcel.identifiers)
+        // Apps may have been answered by this identifier before another one was known.
+        const typed = visit.param('identifier').toUpperCase()
+        const identifier = parcel.identifiers.find(({ value }) => value === typed)?.value ?? mainIdentifier(parcel.identifiers)
         const isAsked = given.asOf !== '' || given.since !== ''
         const shown = isAsked ? await lookedBack(given, visit.nowMs, { identifier, lookBack }) : null
         return island(

@@ -28,6 +28,23 @@ test('11.1: the answer has the bytes that an app was answered; what was not know
   expect((await get('asOf=yesterday')).status).toBe(400)
 })
 
+test('11.1: the page tells of the identifier that it was asked for, which may be known for longer than the first of the parcel', async () => {
+  const { publicUrl, internalUrl } = relay()
+  await push(publicUrl, pushBody({ trackingIds: ['97000002'], status: 'Created' }))
+  const body = Object(
+    await (await fetchDocumented(`${internalUrl}/relay/parcels/97000002`, { headers: { authorization: `Bearer ${admin}` } })).json(),
+  )
+  const between = String(body.history[0].learntAt)
+  await expect.poll(() => Date.now()).toBeGreaterThan(Date.parse(between))
+  await push(publicUrl, pushBody({ trackingIds: ['97000001', '97000002'], status: 'Ingested' }))
+  const visitor = await loggedInAt(internalUrl)
+  const pageOf = async (identifier: string) => (await visitor.get(`/parcels/${identifier}?asOf=${between.slice(0, -1)}`)).text
+  const page = await pageOf('97000002')
+  expect(page).toContain('the relay knew this')
+  expect(page).toContain('action="/parcels/97000002#known-at"')
+  expect(await pageOf('97000001')).toContain('Not known then')
+})
+
 test('the page of a parcel shows what was known at a time, or since when it is known', async () => {
   const visitor = await loggedInAt(relay().internalUrl)
   expect((await visitor.get('/parcels/96000001')).text).toContain('As known at')
