@@ -50,3 +50,13 @@ export function wallClockMs(zone: string, atMs: number): number {
 export function dayIn(zone: string, atMs: number): number {
   return Math.floor(wallClockMs(zone, atMs) / DAY_MS) * DAY_MS
 }
+
+/** No clock is further ahead of UTC. */
+const AHEAD_MS = 15 * 3_600_000
+
+/** Returns when a day begins in a time zone, epoch milliseconds: the inverse of `dayIn`. */
+export function beginOfDayMs(zone: string, day: number): number {
+  let atMs = day - AHEAD_MS
+  while (dayIn(zone, atMs) < day) atMs += QUARTER_MS
+  return atMs
+}

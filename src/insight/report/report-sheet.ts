@@ -82,7 +82,7 @@ ${proofSheet(report, options)}
 }
 
 function pushSheet(report: ReportAnswer, { nowMs }: SheetOptions): Markup {
-  const { counts, lateness, outages } = report
+  const { counts, lateness } = report
   const all = entriesOf(counts)
   const charts = chartsOf(report)
   return html`<div class="figures">
@@ -91,7 +91,7 @@ function pushSheet(report: ReportAnswer, { nowMs }: SheetOptions): Markup {
 <div><b>${lateness === null ? '—' : latenessText(lateness.p95Ms)}</b>p95 <small>from event to push</small></div>
 <div><b>${shareText(counts.answered, counts.answered + counts.failed + counts.limited)}</b>answered <small>of questions</small></div>
 </div>
-<p>Outages: ${outageText(outages, nowMs)}.</p>
+<p>Outages: ${outageText(report, nowMs)}.</p>
 <h2>${charts.entries.title}</h2>
 ${stackedColumns(charts.entries)}
 <h2>${charts.lateness.title}</h2>
@@ -110,7 +110,7 @@ function pollSheet(report: ReportAnswer, { nowMs }: SheetOptions): Markup {
   return html`<h2>${questions.title}</h2>
 ${stackedColumns({ ...questions, height: 100 })}
 ${countTable(report, ['answered', 'slow', 'failed', 'limited', 'disagreed'], { answered: asked, slow: counts.answered, failed: asked, limited: asked })}
-<h2>Outages: ${outageText(outages, nowMs)}</h2>
+<h2>Outages: ${outageText(report, nowMs)}</h2>
 ${rowsOf(
   outages.slice(-OUTAGES_SHOWN).map(({ from, until }) => [`${short(from)} to ${until === null ? 'now: it lasts' : short(until)}`]),
   outages.length - OUTAGES_SHOWN,

@@ -1,7 +1,8 @@
 import { settingText } from '../../console/portal/times.ts'
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
+import { beginOfDayMs } from '../../core/domain/calendar.ts'
 import type { ReportAnswer } from './report.routes.ts'
-import { COUNTS, type CountName, LATENESS_BOUNDS } from './report.rules.ts'
+import { COUNTS, type CountName, LATENESS_BOUNDS, readMonth } from './report.rules.ts'
 
 const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December']
 
@@ -61,10 +62,16 @@ export function entriesOf({ pushed, lost }: ReportAnswer['counts']): number {
   return pushed + lost
 }
 
-/** Sums up how long outages lasted, within the month as far as it is known. */
-export function outageText(outages: ReportAnswer['outages'], nowMs: number): string {
-  const total = outages.reduce((sum, { from, until }) => sum + ((until === null ? nowMs : Date.parse(until)) - Date.parse(from)), 0)
-  return outages.length === 0 ? 'none' : `${counted(outages.length, 'outage', 'outages')}, ${spanText(total)} in all`
+/** Sums up how long outages lasted within the month. */
+export function outageText({ outages, month, zone }: Pick<ReportAnswer, 'outages' | 'month' | 'zone'>, nowMs: number): string {
+  const days = readMonth(month)
+  if (outages.length === 0 || days === null) return 'none'
+  const [beginMs, endMs] = [beginOfDayMs(zone, days.from), beginOfDayMs(zone, days.to)]
+  const total = outages.reduce((sum, { from, until }) => {
+    const lastedMs = Math.min(until === null ? nowMs : Date.parse(until), endMs) - Math.max(Date.parse(from), beginMs)
+    return sum + Math.max(0, lastedMs)
+  }, 0)
+  return `${counted(outages.length, 'outage', 'outages')}, ${spanText(total)} in all`
 }
 
 const [BLUE, AMBER, RED, GREY] = ['#3b7dd8', '#e0a100', '#cc3d3d', '#9aa3ad']

@@ -45,7 +45,7 @@ function reportPage(visit: Visit, report: ReportAnswer): string {
   const { to, nowMs, person } = visit
   const { month, counts, lateness, outages, corrections } = report
   const all = entriesOf(counts)
-  const lead = html`${countText(counts.lost)} of ${countText(all)} entries lost (${shareText(counts.lost, all)}), ${countText(counts.late)} late. ${lateness === null ? '' : `Half of the pushes came within ${latenessText(lateness.p50Ms)}, 95 % within ${latenessText(lateness.p95Ms)}, 99 % within ${latenessText(lateness.p99Ms)}. `}Outages: ${outageText(outages, nowMs)}.`
+  const lead = html`${countText(counts.lost)} of ${countText(all)} entries lost (${shareText(counts.lost, all)}), ${countText(counts.late)} late. ${lateness === null ? '' : `Half of the pushes came within ${latenessText(lateness.p50Ms)}, 95 % within ${latenessText(lateness.p95Ms)}, 99 % within ${latenessText(lateness.p99Ms)}. `}Outages: ${outageText(report, nowMs)}.`
   const main = html`${crumbs([to`/carrier`, 'Carrier'])}
 ${headline({ title: `Report, ${monthTitle(month)}`, lead, asOf: asOfLine(nowMs, withQuery(to`/report`, { month })) })}
 <form class="filters" action="${to`/report`.path}" aria-label="Month"><div><label for="month">Month</label><input id="month" name="month" type="month" value="${month}" min="${report.countedFrom.slice(0, 7)}" required></div><div><button class="btn" type="submit">Show</button></div></form>

@@ -112,7 +112,9 @@ async function reportOf(
   })
   const sum = sumOf(days)
   const counts = namedCounts(sum)
-  const begun = Array.from({ length: (Math.min(month.to - DAY_MS, today) - month.from) / DAY_MS + 1 }, (_, at) => month.from + at * DAY_MS)
+  // Counted days may lie ahead of a clock, or a zone, that was put back.
+  const lastDay = Math.max(Math.min(month.to - DAY_MS, today), ...byDay.keys())
+  const begun = Array.from({ length: (lastDay - month.from) / DAY_MS + 1 }, (_, at) => month.from + at * DAY_MS)
   const evidence: ReportAnswer['evidence'][number][] = []
   for (const name of PROVED_BY_PARCELS) evidence.push(await parcelEvidence(reads, name, month, counts[name]))
   for (const name of PROVED_BY_PUSHES) evidence.push(await pushEvidence(reads, name, month, counts[name]))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { dayIn, wallClockMs } from '../../../src/core/domain/calendar.ts'
+import { beginOfDayMs, dayIn, wallClockMs } from '../../../src/core/domain/calendar.ts'
 
 test.each([
   ['UTC', '2026-03-01T23:59:59Z', '2026-03-01T23:59:59Z'],
@@ -28,6 +28,19 @@ test('at any time since 1973 a clock shows what the platform says of that very s
         expect(`${clock.slice(0, 10)} ${clock.slice(11, 19)}`).toBe(format.format(atMs))
       }
     }),
+  )
+})
+
+test('a day begins at its first instant, also where clocks skip midnight', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...ZONES, 'Africa/Cairo', 'Pacific/Kiritimati', 'Pacific/Pago_Pago'),
+      fc.integer({ min: 20_000, max: 40_000 }),
+      (zone, nth) => {
+        const begin = beginOfDayMs(zone, nth * 86_400_000)
+        expect([dayIn(zone, begin) >= nth * 86_400_000, dayIn(zone, begin - 1) < nth * 86_400_000]).toEqual([true, true])
+      },
+    ),
   )
 })
 

@@ -5,6 +5,7 @@ import {
   evidenceNote,
   latenessText,
   monthTitle,
+  outageText,
   reportCsv,
   shareText,
 } from '../../../src/insight/report/report-words.ts'
@@ -45,4 +46,13 @@ test('the words of a report say what they count', () => {
   expect(changesText({ lost: -2, late: 2, pushed: 0 })).toBe('late +2, lost −2')
   expect(countMeaning('late', { graceMs: 3000 })).toBe('of these: more than 3 s after the event, or after they had counted as lost')
   expect(evidenceNote({ more: 0, removed: 0, unkept: 0 })).toBe('')
+})
+
+test('an outage counts for as long as it lasted within the days of the month in the zone', () => {
+  const said = (zone: string, from: string, until: string | null) =>
+    outageText({ month: '2026-10', zone, outages: [{ from, until }] }, Date.UTC(2026, 11, 24))
+  expect(said('UTC', '2026-09-25T00:00:00.000Z', '2026-10-01T02:00:00.000Z')).toBe('1 outage, 2 h in all')
+  expect(said('Europe/Stockholm', '2026-09-25T00:00:00.000Z', '2026-10-01T02:00:00.000Z')).toBe('1 outage, 4 h in all')
+  expect(said('UTC', '2026-10-31T21:00:00.000Z', null)).toBe('1 outage, 3 h in all')
+  expect(outageText({ month: '2026-10', zone: 'UTC', outages: [] }, 0)).toBe('none')
 })

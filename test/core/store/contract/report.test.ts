@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../../src/core/store/contract.ts'
+import { COUNTS } from '../../../../src/insight/report/report.rules.ts'
 import { createReports } from '../../../../src/insight/report/report.ts'
 import { recordOptions } from '../../../support/history/policy.ts'
 import { DAY_MS, HOUR_MS } from '../../../support/runner/constants.ts'
@@ -116,6 +117,16 @@ describe.each(engines)('the report on $name', (engine) => {
     pass(GRACE_MS + 2000)
     for (let again = 0; again < 2; again++) await poll({ asked: 'OTHER123', trackingIds: ['1002'], statuses: [], askedAtMs: pass(1000) })
     expect(await counts()).toMatchObject({ disagreed: 2 })
+  })
+
+  test('10.9: days add up to the month, also those that lie ahead once the clock or the zone has been put back', async () => {
+    const { event, reports, setClock } = await openReport(engine, { zone: 'Pacific/Kiritimati' })
+    await event(1000, 'A')
+    setClock(OCTOBER - DAY_MS)
+    await event(1000, 'B')
+    const { days, counts } = await reports.read(null)
+    expect(days.filter((one) => one.counts.pushed > 0).map(({ day }) => day)).toEqual(['2026-10-10', '2026-10-11'])
+    for (const name of COUNTS) expect([name, days.reduce((sum, one) => sum + one.counts[name], 0)]).toEqual([name, counts[name]])
   })
 
   test('10.9: what changes after a month has closed is a correction, and its figures stay', async () => {
