@@ -11,6 +11,7 @@ import { loadNames } from '../../core/store/history/parcels.ts'
 import { describeRule, replay, type WatchdogRule, type WatchdogRules } from './watchdog.rules.ts'
 import {
   countOpen,
+  countStalled,
   countWaiting,
   heldSinceMs,
   type ListedBreach,
@@ -102,6 +103,8 @@ export function createManageWatchdogs({
       }))
       return { rules: shown, waiting, heldSinceMs: held }
     },
+    /** Counts the parcels that are stalled, for a glance; null: no rule watches over parcels. */
+    stalled: async () => (rules().rules.length === 0 ? null : await countStalled(session)),
     /** Lists breaches, the one that was told last first; of an order parcel by parcel. Throws `not_found`: no parcel has the identifier, or the reference. */
     async list(query: BreachQuery) {
       const { parcel, reference } = query

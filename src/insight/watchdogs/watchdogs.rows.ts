@@ -179,6 +179,32 @@ const openCount = statement<{ rule: string }>()((db, p) =>
     .select((of) => of.fn.countAll<number>().as('count')),
 )
 
+/** Of so many breaches the overview counts the parcels. */
+const GLANCED_MAX = 1000
+
+const stalled = statement()((db) =>
+  db
+    .selectFrom((of) =>
+      of
+        .selectFrom('watchdog_breach')
+        .select('parcel_id')
+        .where('ended_at_ms', 'is', null)
+        // All rules, by their index.
+        .where('rule', '>=', '')
+        .orderBy('rule')
+        .orderBy('id')
+        .limit(sql.lit(GLANCED_MAX + 1))
+        .as('some'),
+    )
+    .select((of) => [of.fn.countAll<number>().as('breaches'), of.fn.count<number>('parcel_id').distinct().as('parcels')]),
+)
+
+/** Counts the parcels that are stalled. `isAll` false: there are so many that not all were counted. */
+export async function countStalled(session: Session): Promise<{ readonly parcels: number; readonly isAll: boolean }> {
+  const [row] = await session.all(stalled, {})
+  return { parcels: Number(row?.parcels ?? 0), isAll: Number(row?.breaches ?? 0) <= GLANCED_MAX }
+}
+
 /** Counts the parcels that are told to be stalled once the carrier has been asked, up to 100,000. */
 export async function countWaiting(session: Session): Promise<number> {
   const [row] = await session.all(counted, {})

@@ -95,6 +95,7 @@ async function answerOf(parcels: number, fields: Readonly<Record<string, string>
   const asked: (number | null)[] = []
   const manageWatchdogs = {
     view: async () => ({ rules: [], waiting: 0, heldSinceMs: null }),
+    stalled: async () => null,
     list: async () => ({ breaches: [], next: null }),
     async tryRules(_rules: unknown, _forMs: number, after: number | null) {
       asked.push(after)

@@ -6,7 +6,7 @@ import { closeOpened, openCarrier } from '../../core/carrier/carrier-double.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { loggedInAt } from '../../support/portal/portal-visitor.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
-import { push } from '../../support/relay/relay.ts'
+import { push, SHOP } from '../../support/relay/relay.ts'
 import { relayOfTest } from '../../support/relay/relay-of-test.ts'
 import { commandsOf, operatorEnv, runCommand } from '../../support/relay/run-command.ts'
 
@@ -33,10 +33,15 @@ test('9.3: a stalled parcel is asked about, told in the feed, and over with its 
     watchdogs: [{ name: 'no-scan', notWithin: '1h', open: 1 }],
     heldSince: null,
   })
+  const visitor = await loggedInAt(relay.internalUrl)
+  const overview = async (by = visitor) => (await by.get('/')).text
+  expect((await overview()).split('1 parcel is stalled. <a href="/watchdogs"')).toHaveLength(3)
+  expect(await overview(await loggedInAt(relay.internalUrl, SHOP))).toMatch(/1 parcel is stalled\.(?! <a)/)
   const env = operatorEnv(relay)
   expect((await runCommand(['watchdogs'], env)).stdout).toMatch(/no-scan\s+1\s[\s\S]*no-scan/)
   await push(publicUrl, scan('TerminalArrived', Date.now() - HOUR_MS))
   await vi.waitFor(async () => expect(await breaches()).toMatchObject([{ endedAt: expect.any(String) }]), 20_000)
+  expect(await overview()).toContain('No rule finds a parcel stalled.')
   expect(await breaches('?open=true')).toEqual([])
   expect(await breaches('?parcel=AB123456789SE&rule=other')).toEqual([])
   const events = z.object({ events: z.array(z.object({ kind: z.string(), watchdog: z.object({ rule: z.string() }).optional() })) })

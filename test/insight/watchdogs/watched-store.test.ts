@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { countStalled } from '../../../src/insight/watchdogs/watchdogs.rows.ts'
 import { aRule } from '../../support/insight/a-rule.ts'
 import { openWatched } from '../../support/insight/open-watched.ts'
 import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
@@ -9,14 +10,16 @@ import { changeStoredRows, storedNumber } from '../../support/store/stored-rows.
 
 describe.each(engines)('parcels that are watched over, on $name', (engine) => {
   test('9.3: a breach is told once, and over when an entry comes, a back-dated one included', async () => {
-    const { scan, look, pass, told, breaches, path } = await openWatched(engine)
+    const { scan, look, pass, told, breaches, path, reads } = await openWatched(engine)
     await scan('Ingested', NOON)
     expect(await look()).toBe(0)
+    expect(await countStalled(reads.session)).toEqual({ parcels: 0, isAll: true })
     pass(48 * HOUR_MS - 1)
     expect(await look()).toBe(0)
     pass(1)
     expect(await look()).toBe(1)
     expect(await told()).toEqual(['stalled no-scan'])
+    expect(await countStalled(reads.session)).toEqual({ parcels: 1, isAll: true })
     pass(HOUR_MS)
     expect(await look()).toBe(0)
     await scan('TerminalArrived', NOON + 40 * HOUR_MS)
@@ -24,6 +27,7 @@ describe.each(engines)('parcels that are watched over, on $name', (engine) => {
     expect(await told()).toEqual(['stalled no-scan', 'recovered no-scan'])
     expect(await breaches()).toEqual([['no-scan', NOON + 48 * HOUR_MS, true]])
     expect(await storedNumber(path, 'select count(*) from watchdog_due')).toBe(0)
+    expect(await countStalled(reads.session)).toEqual({ parcels: 0, isAll: true })
   })
 
   test('9.3: before it is told the carrier is asked; an answer since it is due is enough', async () => {

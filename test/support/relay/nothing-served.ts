@@ -31,7 +31,7 @@ export const nothingServed = {
   },
   manageOrders: { save: notAsked },
   reports: { fold: notAsked, read: notAsked },
-  manageWatchdogs: { view: notAsked, list: notAsked, tryRules: notAsked },
+  manageWatchdogs: { view: notAsked, stalled: notAsked, list: notAsked, tryRules: notAsked },
   manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
   manageErasures: { forget: notAsked, forgetList: notAsked },
   lookAtParcels: { list: notAsked, count: notAsked, inspect: notAsked },

@@ -49,6 +49,14 @@ test('the breaches of an order are found by indexes of its parcels', async () =>
   expect((await planOf(breaches))[0]).toMatch(/^SEARCH watchdog_breach USING INDEX watchdog_breach_once \(parcel_id=\?\)/)
 })
 
+test('the overview counts stalled parcels on the index of the breaches that last', async () => {
+  const planOf = await openPlans()
+  const lasting = "select parcel_id from watchdog_breach where ended_at_ms is null and rule >= '' order by rule, id limit 1001"
+  expect(await planOf(lasting)).toEqual([
+    expect.stringMatching(/^SEARCH watchdog_breach USING INDEX watchdog_breach_open_by_rule \(rule>\?\)/),
+  ])
+})
+
 const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
 test('only a count of all rows reads a whole table, and no statement sorts before its limit', async () => {
