@@ -15,7 +15,7 @@ describe.each(engines)('walks over what endpoints are sent of watchdogs, on $nam
         for (const step of steps) await world.take(step)
         await world.end()
       }),
-      { numRuns: runsOn(engine, 48, 8) },
+      { endOnFailure: true, numRuns: runsOn(engine, 48, 8) },
     )
   })
 })

@@ -4,7 +4,7 @@ import { ENDPOINT_EVENTS, type EndpointEvent, noFilters } from '../../../src/cor
 import type { FeedItem } from '../../../src/core/domain/delivery/feed-entry.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { endpointSettings } from '../delivery/stored-endpoint.ts'
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../runner/constants.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../runner/constants.ts'
 import { engines } from '../store/engines.ts'
 import { moveStore, placeOf } from '../store/moving.ts'
 import { storedRows } from '../store/stored-rows.ts'
@@ -70,6 +70,8 @@ export async function openWalk(engine: Engine) {
   let seen = 0
   let named = 0
 
+  // Later, retention cancels what waits (`retention.held`).
+  const isYoung = () => store.now() < NOON + 200 * DAY_MS
   const nameOf = (nth: number) => `PARCEL${nth % PARCELS}G${generations[nth % PARCELS]}`
   const holderOf = (parcelId: number): number => {
     const next = holders.get(parcelId)
@@ -170,7 +172,7 @@ export async function openWalk(engine: Engine) {
     async (one, other) => {
       await store.scan('TerminalArrived', store.now(), { trackingIds: [nameOf(one), nameOf(other)] })
     },
-    async (one) => void store.pass(one % 4 === 0 ? 20 * DAY_MS : ((one % 60) + 1) * HOUR_MS),
+    async (one) => void store.pass(one % 4 === 0 && isYoung() ? 20 * DAY_MS : ((one % 60) + 1) * HOUR_MS),
     async () => void (await store.look()),
     async () => {
       store.pass(25 * HOUR_MS)
@@ -242,7 +244,7 @@ export async function openWalk(engine: Engine) {
     async (one, other) => void (await round(one % 4, (other % 4) + 1)),
     async (one, other) => void (await round(one % 4, (other % 4) + 1)),
     async (one) => {
-      const nowMs = store.pass(one % 2 === 0 ? DELIVERIES_KEPT_MS : 0)
+      const nowMs = store.pass(one % 2 === 0 && isYoung() ? DELIVERIES_KEPT_MS : 0)
       while (!(await store.writes.prune({ nowMs })).isDone);
       for (const { owed } of subscribers)
         for (const each of owed.values()) if (each.state === 'done' && each.doneAtMs < nowMs - DELIVERIES_KEPT_MS) each.state = 'gone'
