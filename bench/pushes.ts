@@ -32,7 +32,7 @@ const REPEATED_EVENTS = 10_000
 const LOOKED_AT = 40
 
 /** How many events a load prepares. */
-export function eventsFor({ warmUpMs, durationMs }: Settings, ratePerSecond: number | null): number {
+function eventsFor({ warmUpMs, durationMs }: Settings, ratePerSecond: number | null): number {
   return Math.ceil((RATE_MAX * warmUpMs + (ratePerSecond ?? RATE_MAX) * durationMs) / 1000)
 }
 

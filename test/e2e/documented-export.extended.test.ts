@@ -66,7 +66,7 @@ testWith('bash')('the lines of docs/insight.md export a feed, and its query read
   // Parquet has times; in the others they stand as the carrier wrote them.
   const isTime = (at: number) => COLUMNS[at]?.type === 'timestamp'
   const read = async (path: string) =>
-    (await rowsIn(path)).map((row) => row.map((value, at) => (isTime(at) && value !== null ? Date.parse(String(value)) : value)))
+    (await rowsIn(path)).map((row) => row.map((value, at) => (isTime(at) && typeof value === 'string' ? Date.parse(value) : value)))
   const [rows, ...others] = await Promise.all(folders.map(read))
   expect(others).toEqual([rows, rows])
   expect(rows?.length).toBeGreaterThan(4)
