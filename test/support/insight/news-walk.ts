@@ -187,8 +187,8 @@ export async function openWalk(engine: Engine) {
       if (alive().length >= 4) return
       const id = await store.writes.reserveEndpoint(store.now())
       const filters = label === null ? noFilters : { ...noFilters, label: [`shop=${label}`] }
-      const pruned = (await store.reads.readFeed({ after: 0, limit: 1 })).prunedTo
-      const from = other % 2 === 0 ? pruned : null
+      const { prunedTo } = await store.reads.readFeed({ after: 0, limit: 1 })
+      const from = other % 2 === 0 && prunedTo < seen ? prunedTo && prunedTo + 1 : null
       const settings = { ...endpointSettings, name: `app-${named++}`, events, filters }
       const edit = await store.writes.addEndpoint({ id, settings, key: 'sealed', from, nowMs: store.now() })
       expect(edit.kind).toBe('done')
