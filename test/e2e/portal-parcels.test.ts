@@ -37,8 +37,8 @@ test('an entry shows when a push found it, and whether a poll has confirmed it',
 
 test('an entry that came seconds after its event shows its time and how late it was, not "at once"', async () => {
   const eventTime = new Date(Date.now() - 3500).toISOString()
-  await world.push(pushBody({ trackingIds: ['82000015'], ...EVENT, eventTime }))
-  const [row = ''] = rowsOf((await visitor.get('/parcels/82000015')).text)
+  await world.push(pushBody({ trackingIds: ['82000016'], ...EVENT, eventTime }))
+  const [row = ''] = rowsOf((await visitor.get('/parcels/82000016')).text)
   expect(row).toMatch(/\d\d:\d\d:\d\d \| [\d.]+ (s|min)( \d+ s)? later push/)
   expect(row).not.toContain('at once')
 })

@@ -29,6 +29,7 @@ async function openSilent(engine: Engine, parcels: number) {
     wakeDispatcher: () => undefined,
     retired: () => undefined,
     isQuiet: () => world.isQuiet,
+    replicas: { count: () => 1, list: async () => [] },
     duties: { inTurn: <Value>(work: () => Promise<Value>) => work(), stopping: new AbortController().signal },
     carrier: {
       state: () => ({
