@@ -14,7 +14,7 @@ afterAll(closeOpened)
 
 /** The addresses of all forms, as the sources of the portal declare them. */
 const FORMS = globSync(['src/console/portal/**/*.ts', 'src/upkeep/**/*.page.ts', 'src/insight/**/*.page.ts'])
-  .flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/(?:method: 'post',\s+path: |router\.post\()'([^']+)'/g)])
+  .flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/(?:postForm\(\s*|router\.post\()'([^']+)'/g)])
   .map(([, path = '']) => path)
 
 /** Starts two replicas, each with roles that the other lacks. Each encrypts with a key that is the other's second. */
