@@ -65,7 +65,7 @@ function present(breaches: readonly BreachAnswer[]): string {
       parcel.identifiers[0] ?? parcel.id,
       plain(rule),
       plain(why ?? 'the rule is gone or has changed'),
-      age(since),
+      age(since, endedAt === null ? Date.now() : Date.parse(endedAt)),
       checked ? 'yes' : 'no',
       endedAt === null ? '' : `${age(endedAt)} ago`,
     ]),
