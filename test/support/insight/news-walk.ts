@@ -163,6 +163,16 @@ export async function openWalk(engine: Engine) {
     return isDone
   }
 
+  /** Prunes, which also notes the time. A relay does so hourly: over a restart, it takes days without a note for a jump of the clock, and prunes nothing. */
+  const prune = async () => {
+    const nowMs = store.now()
+    while (!(await store.writes.prune({ nowMs })).isDone);
+    const [retention] = await storedRows<{ readonly value: Uint8Array }>(at.place, "select value from setting where name = 'retention'")
+    if (JSON.parse(String(Buffer.from(retention?.value ?? []))).last.startedAtMs < nowMs) return
+    for (const { owed } of subscribers)
+      for (const each of owed.values()) if (each.state === 'done' && each.doneAtMs < nowMs - DELIVERIES_KEPT_MS) each.state = 'gone'
+  }
+
   const steps: readonly ((one: number, other: number) => Promise<unknown>)[] = [
     async (one, other) => {
       const status = STATUSES[other % STATUSES.length] ?? ''
@@ -213,6 +223,7 @@ export async function openWalk(engine: Engine) {
       await store.writes.removeEndpoint({ id: chosen.id, nowMs: store.now() })
       while (!(await store.writes.cancelRemoved({ limit: 10 })).isDone);
       chosen.isRemoved = true
+      for (const each of chosen.owed.values()) if (each.state === 'waiting') Object.assign(each, { state: 'done', doneAtMs: store.now() })
     },
     async (one, other) => {
       const [from, to] = [subscribers[one % Math.max(1, subscribers.length)], oneOf(other)]
@@ -244,21 +255,21 @@ export async function openWalk(engine: Engine) {
     async (one, other) => void (await round(one % 4, (other % 4) + 1)),
     async (one, other) => void (await round(one % 4, (other % 4) + 1)),
     async (one) => {
-      const nowMs = store.pass(one % 2 === 0 && isYoung() ? DELIVERIES_KEPT_MS : 0)
-      while (!(await store.writes.prune({ nowMs })).isDone);
-      for (const { owed } of subscribers)
-        for (const each of owed.values()) if (each.state === 'done' && each.doneAtMs < nowMs - DELIVERIES_KEPT_MS) each.state = 'gone'
+      store.pass(one % 2 === 0 && isYoung() ? DELIVERIES_KEPT_MS : 0)
+      await prune()
     },
     async (one) => {
       const next = engines[Math.floor(one / 4) % engines.length]
       if (one % 4 > 0 || next === undefined) return
       const nowMs = store.now()
+      await prune()
       await close()
       const to = await placeOf(next)
       await moveStore(at, to)
       at = to
       store = await openWatched(next, RULES, to.place, false)
       store.setClock(nowMs)
+      await prune()
       for (const { endpointId, sequence } of flight) {
         const owed = subscribers.find(({ id }) => id === endpointId)?.owed.get(sequence)
         if (owed?.state === 'under way') owed.state = 'waiting'
