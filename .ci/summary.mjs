@@ -1,9 +1,21 @@
-// Prints the outcome of test runs from the reports of the runner: the names of the tests that failed, then one line that counts them all.
+// Prints the outcome of test runs from the reports of the runner: the tests that failed with how each message begins (of a test with random cases: the seed
+// and the path that repeat it), then one line that counts them all.
 // Called as `node .ci/summary.mjs (REPORT EXIT_CODE)...`.
 // Exits with 1 if a test failed or was left out: here every tool is at hand, so leaving one out would hide what it shows.
 import { existsSync, readFileSync } from 'node:fs'
 
+const LINES = 6
+const LINE_LENGTH = 300
+
 const NOTHING = { passed: 0, skipped: 0, failed: 0 }
+
+const beginningOf = (message = '') =>
+  message
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .slice(0, LINES)
+    .map((line) => `\n  ${line.length > LINE_LENGTH ? `${line.slice(0, LINE_LENGTH)}…` : line}`)
+    .join('')
 
 /** Counts the tests of one run, and names those that failed. A run without a report failed. */
 function countsOf(path, exitCode) {
@@ -14,10 +26,12 @@ function countsOf(path, exitCode) {
   )
   const failed = (report?.numFailedTests ?? 0) + unloaded.length
   const titles = (report?.testResults ?? []).flatMap(({ name, assertionResults }) =>
-    assertionResults.filter((result) => result.status === 'failed').map((result) => `${name} > ${result.fullName}`),
+    assertionResults
+      .filter((result) => result.status === 'failed')
+      .map(({ fullName, failureMessages = [] }) => `${name} > ${fullName}${beginningOf(failureMessages[0])}`),
   )
   return {
-    titles: [...titles, ...unloaded.map(({ name }) => name)],
+    titles: [...titles, ...unloaded.map(({ name, message }) => `${name}${beginningOf(message)}`)],
     passed: report?.numPassedTests ?? 0,
     skipped: (report?.numPendingTests ?? 0) + (report?.numTodoTests ?? 0),
     // A run that failed for a reason outside of all tests failed nevertheless, and so did one that ran nothing.

@@ -52,6 +52,13 @@ test('the last line of the gate adds up its runs, and fails if one of them faile
   expect(summaryOf([tests, 0], ['', 0])).toEqual(['30 passed, 1 failed\n', 1])
 })
 
+test('the gate says why a test failed, at most the first lines of its message', () => {
+  const failed = { status: 'failed', fullName: 'pushes are kept', failureMessages: [`seed 7\n${'x'.repeat(1000)}\n\n3\n4\n5\n6\n7`] }
+  const report = JSON.stringify({ numPassedTests: 2, numFailedTests: 1, testResults: [{ ...file('failed'), assertionResults: [failed] }] })
+  const [said] = summaryOf([report, 1])
+  expect(said).toBe(`failed: a.test.ts > pushes are kept\n  seed 7\n  ${'x'.repeat(300)}…\n  3\n  4\n  5\n  6\n2 passed, 1 failed\n`)
+})
+
 test('the gate fails if a test was left out, and says how many', () => {
   const report = JSON.stringify({ numPassedTests: 2, numFailedTests: 0, numPendingTests: 4 })
   expect(summaryOf([report, 0])).toEqual(['4 tests were left out; the gate runs all of them.\n2 passed, 0 failed, 4 skipped\n', 1])
