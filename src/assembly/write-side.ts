@@ -1,13 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createTellOperators, saveOperator } from '../console/events/tell-operators.tx.ts'
 import { type Config, deliveryRules } from '../core/config/config.ts'
+import type { DeliveryRules } from '../core/domain/delivery/dispatch-round.ts'
 import type { ErasureRules } from '../core/domain/history/erased.ts'
 import type { RecordRules } from '../core/domain/history/recording.ts'
 import { type ClockWatch, createClockWatch, loadClockRecord } from '../core/flow/admin/clock-watch.ts'
 import { createTokenKeys } from '../core/flow/admin/tokens/token-keys.tx.ts'
-import { createDispatchRound, type DispatchRoundOptions } from '../core/flow/delivery/dispatching/settle.tx.ts'
+import { createAuditTrail } from '../core/flow/audit.tx.ts'
+import { createDispatchRound } from '../core/flow/delivery/dispatching/settle.tx.ts'
 import { createConfiguredEndpoints, createEditEndpoints } from '../core/flow/delivery/edit-endpoints.tx.ts'
-import { createReplayFeed, createRetryNow } from '../core/flow/delivery/redeliver.tx.ts'
+import { createReplays, createRetryNow } from '../core/flow/delivery/redeliver.tx.ts'
 import { createRecord } from '../core/flow/history/record.tx.ts'
 import { createCarrierMemory } from '../core/flow/polling/carrier-memory.tx.ts'
 import { type CarrierModelKeeper, createCarrierModelKeeper } from '../core/flow/polling/carrier-model.ts'
@@ -45,7 +47,7 @@ export interface WriteSideOptions {
   readonly sqlitePath: string
   readonly engine?: Engine
   readonly record: RecordRules
-  readonly deliver: DispatchRoundOptions
+  readonly deliver: DeliveryRules
   /** How long data is kept; absent: nothing is removed because of its age. */
   readonly retention?: Retention
   /** Absent: no rule watches over parcels. */
@@ -134,13 +136,13 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     tombstoneKey: () => tombstoneKey,
   }
   const polling = { ...ports, store: tellSaved(store, changed) }
-  const { recordRules, deliverRules, retention, ...adjusting } = adjustableRules(options, parts.restoredAtMs ?? null)
+  const { recordRules, retention, ...adjusting } = adjustableRules(options, parts.restoredAtMs ?? null)
   const pruning = { retention, changed, clockWatch }
   const notes = createNotePollOutcome(polling, recordRules)
   const batches = createReprocessBatches(ports, recordRules)
   return {
-    claimDuePolls: createClaimDuePolls(polling, recordRules, Math.random),
-    claimPoll: createClaimPoll(store),
+    ...createClaimDuePolls(polling, recordRules, Math.random),
+    ...createClaimPoll(store),
     ...notes,
     ...createWatchParcels(polling, recordRules),
     ...createSaveOrder(polling, recordRules),
@@ -148,7 +150,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createReprocess(ports, recordRules, batches),
     ...createKeepRefusal(store),
     ...createCarrierMemory(store),
-    ...createReplayFeed(store),
+    ...createReplays(store),
     ...createJobs(store, batches, pruning, createRebuild({ ...ports, changed }, recordRules)),
     ...createPrune(store, pruning),
     async lookAtClock(others) {
@@ -159,12 +161,13 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createBackups(store, store.copier),
     ...createTellRestores(store),
     ...createRetryNow(store),
-    ...createTellOperators(store, ports.tombstoneKey),
-    ...createErase({ store, changed, tombstoneKey: ports.tombstoneKey, newLineage: () => randomUUID() }, recordRules),
+    ...createTellOperators(store),
+    ...createAuditTrail(store, ports.tombstoneKey),
+    ...createErase({ store, changed, tombstoneKey: ports.tombstoneKey, newLineage: () => randomUUID() }),
     async useTombstoneKey(key) {
       tombstoneKey = key
     },
-    ...createDispatchRound(store, deliverRules, clock),
+    ...createDispatchRound(store, options.deliver, clock),
     ...createConfiguredEndpoints(store, saveOperator),
     ...createEditEndpoints(store),
     ...adjusting,
@@ -184,18 +187,13 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
 
 /** Makes rules whose values can change while the relay runs, and the methods that change them. */
 function adjustableRules(
-  { record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>,
+  { record, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'retention'>,
   restoredAtMs: number | null,
 ) {
   let kept = retention
   const recordRules = { ...record, restoredAtMs }
-  const deliverRules = { ...deliver }
   return {
     recordRules,
-    deliverRules,
-    adjustDelivery: async (next: DispatchRoundOptions) => {
-      Object.assign(deliverRules, next)
-    },
     retention: () => kept,
     adjustRetention: async (next: Retention) => {
       kept = next

@@ -1,21 +1,16 @@
 import type { Job } from '../../core/domain/admin/job.ts'
-import type { OperatorAction } from '../../core/domain/admin/operator-action.ts'
+import type { TallyFlush } from '../../core/domain/admin/tally.ts'
 import { newHealth, resetHealth } from '../../core/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
 import { defaultSettings, noFilters } from '../../core/domain/delivery/endpoint-state.ts'
 import { OPERATOR_NAME, type OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
-import { ERASED_WORD } from '../../core/domain/history/erased.ts'
 import { CARRIER_TROUBLE } from '../../core/domain/polling/carrier-answer.ts'
-import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
+import { type Posted, recordOperatorEvent } from '../../core/flow/audit.tx.ts'
 import { takeEndedJobs } from '../../core/store/admin/jobs.ts'
-import { addAction, beginTrouble, endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../core/store/admin/operations.ts'
+import { beginTrouble, endTrouble, listTroubles, saveTrouble, takeQuarantineCounts } from '../../core/store/admin/operations.ts'
 import { addReportNote } from '../../core/store/admin/report-notes.ts'
 import { addTallies, noteFlush } from '../../core/store/admin/tallies.ts'
-import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
-import { findTombstones } from '../../core/store/history/tombstones.ts'
 import { listNewestPushes } from '../../core/store/ingest/inbox-lists.ts'
-import { endSession } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 
 import {
@@ -25,41 +20,30 @@ import {
   NOT_UNDERSTOOD,
   QUARANTINE_SUBJECTS,
   TOLD_SUBJECTS,
+  type TroubleBegun,
+  type TroubleEnded,
   tellQuarantined,
   tellUnderstood,
 } from '../problems/trouble.ts'
 import { listRefused, removeRefused, saveRefused } from '../refused/refused-pushes.rows.ts'
-import { notStoredSince, staleRefused } from '../refused/refused-pushes.rules.ts'
-
-export type TellOperators = Pick<
-  WriteSide,
-  | 'recordOperatorEvent'
-  | 'beginTrouble'
-  | 'endTrouble'
-  | 'noteDown'
-  | 'tellOperators'
-  | 'endSession'
-  | 'recordAction'
-  | 'addTallies'
-  | 'saveRefused'
->
+import { notStoredSince, type StoredRefused, staleRefused } from '../refused/refused-pushes.rules.ts'
 
 /** One transaction reads at most this many counts of quarantined pushes. */
 const TOLD_AT_ONCE = 500
 
+/** Only the replica with this role may make the call; absent: any replica may. */
+interface OfRole {
+  readonly ofRole?: 'poller' | 'janitor'
+}
+
 /**
- * Creates the verbs that notify operators, and that record what operators have ordered. Operators are notified once of each change of state: in
+ * Creates the verbs that notify operators, and that save what they look at. Operators are notified once of each change of state: in
  * the transaction that stores the change, or in a later one that finds the change unreported.
  */
-export function createTellOperators(store: Transactions, tombstoneKey: () => Uint8Array | null): TellOperators {
+export function createTellOperators(store: Transactions) {
   return {
-    recordOperatorEvent: (event, nowMs, { action, isPosted } = {}) =>
-      store.transaction(async (tx) => {
-        await recordOperatorEvent(tx, event, nowMs, isPosted)
-        if (action !== undefined) addAction(tx, action)
-      }),
-
-    beginTrouble: ({ subject, event, nowMs, ofRole, isPosted }) =>
+    /** Notifies operators that a trouble has begun, unless they were notified of it before. Returns whether it notified them now. */
+    beginTrouble: ({ subject, event, nowMs, ofRole, isPosted }: TroubleBegun & OfRole & Posted) =>
       store.transaction(
         async (tx) => {
           // The end tells the same time as the beginning, even if operators were told of it later.
@@ -70,7 +54,8 @@ export function createTellOperators(store: Transactions, tombstoneKey: () => Uin
         ofRole === undefined ? {} : { ofRole },
       ),
 
-    endTrouble: ({ subject, event, nowMs, ofRole }) =>
+    /** Notifies operators that a trouble is over, if they were notified that it had begun. Returns whether it notified them now. */
+    endTrouble: ({ subject, event, nowMs, ofRole }: TroubleEnded & OfRole) =>
       store.transaction(
         async (tx) => {
           const sinceMs = await endTrouble(tx, subject)
@@ -87,10 +72,12 @@ export function createTellOperators(store: Transactions, tombstoneKey: () => Uin
         ofRole === undefined ? {} : { ofRole },
       ),
 
-    noteDown: ({ lastSeenMs, startedMs }) =>
+    /** Keeps when the relay did not run, for the event of the end of a full disk. */
+    noteDown: ({ lastSeenMs, startedMs }: Down) =>
       store.transaction((tx) => saveTrouble(tx, { subject: `${DOWN_SUBJECTS}${startedMs}`, sinceMs: lastSeenMs, count: 0 })),
 
-    tellOperators: ({ nowMs }) =>
+    /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
+    tellOperators: ({ nowMs }: { readonly nowMs: number }) =>
       store.transaction(
         async (tx) => {
           const ended = (await takeEndedJobs(tx)).filter(isTold)
@@ -100,15 +87,14 @@ export function createTellOperators(store: Transactions, tombstoneKey: () => Uin
         { ofRole: 'janitor' },
       ),
 
-    endSession: (ended) => store.transaction((tx) => endSession(tx, ended)),
-    recordAction: (action) => store.transaction(async (tx) => addAction(tx, await unlessErased(tx, action, tombstoneKey()))),
-
-    addTallies: (flush) =>
+    /** Adds counts to their hours and days. A repeated flush is added once. */
+    addTallies: (flush: TallyFlush) =>
       store.transaction(async (tx) => {
         if (await noteFlush(tx, flush)) addTallies(tx, flush.additions)
       }),
 
-    saveRefused: ({ spells, nowMs }) =>
+    /** Saves spells (see `RefusedPushes`), replacing earlier states of the same spells, and deletes spells that ended long ago. */
+    saveRefused: ({ spells, nowMs }: { readonly spells: readonly StoredRefused[]; readonly nowMs: number }) =>
       store.transaction(async (tx) => {
         for (const spell of staleRefused(await listRefused(tx), nowMs)) removeRefused(tx, spell)
         for (const spell of spells) saveRefused(tx, spell)
@@ -160,13 +146,6 @@ function isTold({ task, state }: Job): boolean {
 
 function endOf({ jobId, task, state, done, failure }: Job): OperatorEvent {
   return { event: 'job_ended', job: { id: String(jobId), kind: task.kind }, state, done, failure }
-}
-
-/** An order about a parcel may end after the parcel was erased, perhaps by another identifier. Then it does not name the parcel. */
-async function unlessErased(tx: WriteTx, action: OperatorAction, key: Uint8Array | null): Promise<OperatorAction> {
-  const { target } = action
-  if (target?.kind !== 'parcel' || key === null || (await lookUpIdentifiers(tx, [target.id])).length > 0) return action
-  return (await findTombstones(tx, key, [target.id])).size === 0 ? action : { ...action, target: { ...target, id: ERASED_WORD } }
 }
 
 const SCHEDULE_MS = [5, 30, 120, 600, 1800, 3600].map((seconds) => seconds * 1000)

@@ -1,15 +1,27 @@
+import type { Audited } from '../../core/domain/admin/operator-action.ts'
+import type { OrderContext } from '../../core/domain/history/order-context.ts'
 import type { RecordRules } from '../../core/domain/history/recording.ts'
 import { audit } from '../../core/flow/audit.tx.ts'
 import { createWatchIn, saveOrders, type WatchPorts } from '../../core/flow/polling/watch-parcels.tx.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
 import { removeLostContexts } from '../../core/store/history/order-contexts.ts'
 
 /** Creates the verbs by which an app says to which order a parcel belongs (DOMAIN 8), and the janitor removes what is lost. */
-export function createSaveOrder(ports: WatchPorts, options: RecordRules): Pick<WriteSide, 'saveOrder' | 'dropLostOrders'> {
+export function createSaveOrder(ports: WatchPorts, options: RecordRules) {
   const { watchAll } = createWatchIn(ports, options)
   return {
-    dropLostOrders: (request) => ports.store.transaction((tx) => removeLostContexts(tx, request), { ofRole: 'janitor' }),
-    saveOrder: ({ identifier, context, nowMs, ...order }) =>
+    /** Removes orders whose parcels are gone. Looks at some, and returns the parcel after which to look on; null: that was all. */
+    dropLostOrders: (request: { readonly after: number; readonly limit: number }) =>
+      ports.store.transaction((tx) => removeLostContexts(tx, request), { ofRole: 'janitor' }),
+    /**
+     * Replaces what is said of the order of a parcel, and watches an identifier without a parcel. `changed`: something else was said before. Null:
+     * the identifier belongs to an erased parcel.
+     */
+    saveOrder: ({
+      identifier,
+      context,
+      nowMs,
+      ...order
+    }: Audited & { readonly identifier: string; readonly context: OrderContext; readonly nowMs: number }) =>
       ports.store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
         // A known parcel is polled as before: what is said of its order is no reason to ask the carrier.

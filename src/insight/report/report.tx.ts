@@ -1,5 +1,4 @@
 import { dayIn } from '../../core/domain/calendar.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
 import { addReportTallies } from '../../core/store/admin/tallies.ts'
 import { makeSetting } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
@@ -18,14 +17,16 @@ interface Request {
 }
 
 /** Creates the verb that adds to the report what transactions have noted. */
-export function createFoldReport(store: Transactions): Pick<WriteSide, 'foldReport'> {
+export function createFoldReport(store: Transactions) {
   return {
-    // Replicas may do this at once: a note that one has taken, no other finds.
-    foldReport: (request) => store.transaction((tx) => foldSome(tx, request), { ofRole: 'any' }),
+    /**
+     * Adds to the days of the carrier's report some of what transactions have noted. `zone`: of the days. Returns whether some is left. Replicas may
+     * do this at once: a note that one has taken, no other finds.
+     */
+    foldReport: (request: Request) => store.transaction((tx) => foldSome(tx, request), { ofRole: 'any' }),
   }
 }
 
-/** Returns whether notes are left. */
 async function foldSome(tx: WriteTx, { nowMs, zone }: Request): Promise<boolean> {
   const { notes, isLast } = await takeNotes(tx)
   if ((await tx.loadSetting(COUNTED_FROM)) === null)

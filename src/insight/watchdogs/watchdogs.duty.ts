@@ -1,11 +1,11 @@
 import { callsAllowedNow } from '../../core/domain/polling/breaker.ts'
 import { carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
+import type { DuePoll } from '../../core/domain/polling/poll.ts'
 import type { Duty } from '../../core/flow/ports.ts'
 import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import type { DutyParts } from '../../core/wiring/relay.ts'
 import { createHold } from './hold-verdicts.ts'
 import { type Sight, sightOf } from './watchdog.rules.ts'
-import type { Suspect } from './watchdogs.tx.ts'
 
 const LOOK_EVERY_MS = 1000
 /** Small, because a push that arrives during a look waits for it. */
@@ -85,7 +85,7 @@ function createAsking(parts: DutyParts & Capabilities, publish: (told: number) =
   const resting = new Map<number, number>()
   let pausedUntilMs = 0
 
-  async function askOne({ parcelId, identifiers }: Suspect): Promise<void> {
+  async function askOne({ parcelId, identifiers }: DuePoll): Promise<void> {
     const end = await polling.underWay.during(parcelId, () => history.refresh.poll({ parcelId, identifiers }, 'watchdog'))
     if (end === 'unavailable' || end === 'lapsed') {
       pausedUntilMs = clock.monotonic() + PAUSE_MS

@@ -12,7 +12,6 @@ import { filterableLabels, NO_CONTEXT, type OrderContext } from '../../core/doma
 import type { ParcelState } from '../../core/domain/history/parcel-state.ts'
 import { type KeptAnswer, presentParcel } from '../../core/domain/history/pull-response.ts'
 import type { KeptSighting } from '../../core/domain/history/sightings.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
 import { loadAnswersOf } from '../../core/store/history/answers.ts'
 import { loadContexts } from '../../core/store/history/order-contexts.ts'
 import { loadNames, pollableIdentifiers } from '../../core/store/history/parcels.ts'
@@ -44,8 +43,30 @@ import {
   takeSweepOrder,
 } from './watchdogs.rows.ts'
 
+interface Look {
+  readonly nowMs: number
+  readonly limit: number
+  readonly mayTellUnchecked: boolean
+  readonly isMixed?: boolean
+}
+
+interface ClaimSuspects {
+  readonly nowMs: number
+  readonly limit: number
+  readonly leaseMs: number
+  readonly except: readonly number[]
+  readonly isDeaf?: boolean
+}
+
+interface SettleSuspect {
+  readonly parcelId: number
+  readonly nowMs: number
+  readonly isUnknown: boolean
+  readonly isAnswering: boolean
+}
+
 /** What a look has found. */
-export interface LookResult {
+interface LookResult {
   /** How many events were added to the feed. */
   readonly told: number
   /** How many parcels were looked at. */
@@ -54,57 +75,24 @@ export interface LookResult {
   readonly isMore: boolean
 }
 
-/** A parcel about which to ask the carrier. */
-export interface Suspect {
-  readonly parcelId: number
-  readonly identifiers: readonly string[]
-}
-
-export interface WatchdogWrites {
-  /** Takes the rules of the config. Parcels are judged by them in later looks. */
-  adjustWatchdogs(rules: WatchdogRules): Promise<void>
-  /**
-   * Looks at the parcels that are due. `mayTellUnchecked`: also tells which are stalled of those about which the carrier could not be asked. `isMixed`:
-   * whether replicas have different configs now; when they have not any more, all parcels are judged anew.
-   */
-  lookAtWatched(request: {
-    readonly nowMs: number
-    readonly limit: number
-    readonly mayTellUnchecked: boolean
-    readonly isMixed?: boolean
-  }): Promise<LookResult>
-  /** Finds parcels about which to ask the carrier, leases their polls, and tells those about which it cannot be asked, unless the relay is deaf. */
-  claimSuspects(request: {
-    readonly nowMs: number
-    readonly limit: number
-    readonly leaseMs: number
-    readonly except: readonly number[]
-    readonly isDeaf?: boolean
-  }): Promise<LookResult & { readonly suspects: readonly Suspect[] }>
-  /** Notes that verdicts are held back, since `sinceMs` unless they were before; null: they are not. Returns since when. */
-  noteHeld(request: { readonly sinceMs: number | null }): Promise<number | null>
-  /** Judges a parcel after the carrier was asked about it. `isAnswering`: whether the carrier answers questions about other parcels. */
-  settleSuspect(request: {
-    readonly parcelId: number
-    readonly nowMs: number
-    readonly isUnknown: boolean
-    readonly isAnswering: boolean
-  }): Promise<LookResult>
-}
-
 /** After this many polls of a parcel in a row have failed while the carrier answers others, it is told to be stalled unchecked. */
 const FAILURES_MAX = 3
 
-export function createWatchdogs(store: Transactions, current: { rules: WatchdogRules }): Pick<WriteSide, keyof WatchdogWrites> {
+export function createWatchdogs(store: Transactions, current: { rules: WatchdogRules }) {
   const ofRole = { ofRole: 'poller' } as const
   return {
-    async adjustWatchdogs(rules) {
+    /** Takes the rules of the config. Parcels are judged by them in later looks. */
+    async adjustWatchdogs(rules: WatchdogRules) {
       const isSame = JSON.stringify(rules) === JSON.stringify(current.rules)
       current.rules = rules
       if (!isSame) await store.transaction(askForSweep, { ofRole: 'any' })
     },
-    lookAtWatched: ({ nowMs, limit, mayTellUnchecked, isMixed = false }) =>
-      store.transaction(async (tx) => {
+    /**
+     * Looks at the parcels that are due. `mayTellUnchecked`: also tells which are stalled of those about which the carrier could not be asked. `isMixed`:
+     * whether replicas have different configs now; when they have not any more, all parcels are judged anew.
+     */
+    lookAtWatched: ({ nowMs, limit, mayTellUnchecked, isMixed = false }: Look) =>
+      store.transaction(async (tx): Promise<LookResult> => {
         const { loads, sweptTo } = await takeRules(tx, current.rules, nowMs, isMixed)
         const due = [...(await findDue(tx, { nowMs, limit })), ...(mayTellUnchecked ? await findWaiting(tx, { limit }) : [])]
         const swept = sweptTo === null || due.length >= limit ? null : await sweepAfter(tx, current.rules, sweptTo, limit)
@@ -114,7 +102,8 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
         if (judged !== undefined) await saveSwept(tx, judged.length < limit && left.size === 0 ? null : (judged.at(-1) ?? sweptTo))
         return { told, looked: ids.length - left.size, isMore: due.length >= limit || swept?.length === limit || left.size > 0 }
       }, ofRole),
-    claimSuspects: ({ nowMs, limit, leaseMs, except, isDeaf = false }) =>
+    /** Finds parcels about which to ask the carrier, leases their polls, and tells those about which it cannot be asked, unless the relay is deaf. */
+    claimSuspects: ({ nowMs, limit, leaseMs, except, isDeaf = false }: ClaimSuspects) =>
       store.transaction(async (tx) => {
         const { loads } = await takeRules(tx, current.rules, nowMs)
         const found = await findWaiting(tx, { limit: limit + except.length })
@@ -132,7 +121,8 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
         )
         return { suspects, told: judged.told + unchecked.told, looked: ids.length, isMore: ids.length === limit }
       }, ofRole),
-    noteHeld: ({ sinceMs }) =>
+    /** Notes that verdicts are held back, since `sinceMs` unless they were before; null: they are not. Returns since when. */
+    noteHeld: ({ sinceMs }: { readonly sinceMs: number | null }) =>
       store.transaction(async (tx) => {
         const known = await heldSinceMs(tx)
         // A time ahead of the clock is of a clock that was put back.
@@ -140,8 +130,9 @@ export function createWatchdogs(store: Transactions, current: { rules: WatchdogR
         if (heldMs !== known) await saveHeldSince(tx, heldMs)
         return heldMs
       }, ofRole),
-    settleSuspect: ({ parcelId, nowMs, isUnknown, isAnswering }) =>
-      store.transaction(async (tx) => {
+    /** Judges a parcel after the carrier was asked about it. `isAnswering`: whether the carrier answers questions about other parcels. */
+    settleSuspect: ({ parcelId, nowMs, isUnknown, isAnswering }: SettleSuspect) =>
+      store.transaction(async (tx): Promise<LookResult> => {
         const { loads } = await takeRules(tx, current.rules, nowMs)
         const failures = (await tx.findParcel(parcelId))?.failures ?? 0
         const mayTellUnchecked = isUnknown || (isAnswering && failures >= FAILURES_MAX)

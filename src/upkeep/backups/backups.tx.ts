@@ -1,7 +1,6 @@
 import { UNENDED_MAX } from '../../core/domain/admin/job.ts'
 import { AppError } from '../../core/domain/errors.ts'
-import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
+import { type Posted, recordOperatorEvent } from '../../core/flow/audit.tx.ts'
 import { saveJob } from '../../core/store/admin/jobs.ts'
 import { beginTrouble, endTrouble } from '../../core/store/admin/operations.ts'
 import type { StoreCopier } from '../../core/store/engine.ts'
@@ -9,8 +8,6 @@ import { saveSetting } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import type { BackupEnd } from './backup.rules.ts'
 import { BACKUP_STATE, BACKUP_WAS_STOPPED, type BackupState, NO_BACKUPS, parseBackupState, stateAfterBackup } from './backup.rules.ts'
-
-export type Backups = Pick<WriteSide, 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'>
 
 /** The subject under which the store records since when backups fail. */
 const SUBJECT = 'backup'
@@ -22,25 +19,35 @@ export const ON_A_SERVER =
   'After a restore or a point-in-time recovery, run "parcel-relay restore --mark" before a relay starts on it.'
 
 /** Creates the functions that copy the store and save the results of backups. */
-export function createBackups(store: Transactions, copier: StoreCopier | undefined): Backups {
+export function createBackups(store: Transactions, copier: StoreCopier | undefined) {
   return {
-    async copyStore({ file }) {
+    /**
+     * Copies the store to a file. Others may write to the store meanwhile, and the copy includes what they have written. `sequence`: the last
+     * sequence of the feed when copying began. Rejects if copying is stopped or fails. Throws `not_backed_up` for a store on a server.
+     */
+    async copyStore({ file }: { readonly file: string }) {
       if (copier === undefined) throw new AppError('not_backed_up', ON_A_SERVER)
       const { last: sequence } = await store.transaction((tx) => tx.feedSpan())
       await copier.copy(file)
       return { sequence }
     },
+    /** In pages of the store; null: no copy is being made. */
     copyProgress: async () => copier?.progress() ?? null,
-    stopCopy: async () => copier?.stop(),
+    /** Makes `copyStore` reject. */
+    async stopCopy() {
+      copier?.stop()
+    },
     backupState: () => store.transaction(loadState),
-    endBackup: (end) =>
+    /** Saves the result of a backup, ends its job, and notifies operators if backups begin to fail or work again. Returns whether it notified them. */
+    endBackup: (end: BackupEnd & Posted) =>
       store.transaction(async (tx) => {
         const state = stateAfterBackup(await loadState(tx), end)
         await saveSetting(tx, BACKUP_STATE, new TextEncoder().encode(JSON.stringify(state)))
         if (end.jobId !== null) await endJob(tx, end.jobId, end)
         return await tell(tx, end)
       }),
-    endLeftBackups: (nowMs) =>
+    /** Ends the jobs of backups that were interrupted because the relay was stopped or killed. */
+    endLeftBackups: (nowMs: number) =>
       store.transaction(async (tx) => {
         const left = (await tx.listUnendedJobs(UNENDED_MAX)).filter(({ task }) => task.kind === 'backup')
         await Promise.all(left.map(({ jobId }) => endJob(tx, jobId, { nowMs, made: null, failure: BACKUP_WAS_STOPPED })))
@@ -60,7 +67,7 @@ async function endJob(tx: WriteTx, jobId: number, { made, failure, nowMs }: Pick
   await saveJob(tx, { ...job, state: made === null ? 'failed' : 'done', failure, endedAtMs: nowMs }, nowMs)
 }
 
-async function tell(tx: WriteTx, { made, failure, name, nowMs, isPosted }: Parameters<Backups['endBackup']>[0]): Promise<boolean> {
+async function tell(tx: WriteTx, { made, failure, name, nowMs, isPosted }: BackupEnd & Posted): Promise<boolean> {
   if (failure !== null) {
     const hasBegun = await beginTrouble(tx, SUBJECT, nowMs)
     if (hasBegun) await recordOperatorEvent(tx, { event: 'backup_failed', backup: name, reason: failure }, nowMs, isPosted)

@@ -1,15 +1,22 @@
-import { type ErasureRules, isOfErased, type MarkedTombstone, markOf, tombstonesOf } from '../../core/domain/history/erased.ts'
+import type { Audited } from '../../core/domain/admin/operator-action.ts'
+import { type MarkedTombstone, markOf, tombstonesOf } from '../../core/domain/history/erased.ts'
 import { ANY_LENGTH, searchFor } from '../../core/domain/names-in-text.ts'
 import { audit } from '../../core/flow/audit.tx.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
 import { addAction, forgetForms } from '../../core/store/admin/operations.ts'
 import { lookUpIdentifiers } from '../../core/store/history/parcels.ts'
 import { findTombstones, hasTombstones, listIdentifiers } from '../../core/store/history/tombstones.ts'
 import { saveSetting } from '../../core/store/settings.ts'
 import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'
 import { lastRestoreIn } from '../restore/restores.tx.ts'
-import type { ErasureWrites } from '../use-cases.ts'
-import { addUnfinished, type ErasedParcels, eraseParcels, listUnfinished, removeUnfinished, searchMentions } from './erasure.rows.ts'
+import {
+  addUnfinished,
+  type ErasedParcels,
+  eraseParcels,
+  listUnfinished,
+  removeUnfinished,
+  type SearchedPage,
+  searchMentions,
+} from './erasure.rows.ts'
 import { ERASURE_LINEAGE, type ErasedIdentifier, MARKS_MAX, UNCLEAR } from './erasure.rules.ts'
 
 export interface ErasePorts {
@@ -25,10 +32,18 @@ export interface ErasePorts {
 /** Thrown at the end of a dry run, to roll back its transaction. */
 class DryRun extends Error {}
 
-export function createErase(
-  { store, tombstoneKey, changed, newLineage }: ErasePorts,
-  rules: ErasureRules,
-): Omit<ErasureWrites, 'useTombstoneKey' | 'adjustErasure'> & Pick<WriteSide, 'erasedAtMs'> {
+interface Erase extends Audited {
+  readonly identifiers: readonly string[]
+  readonly nowMs: number
+}
+
+interface EndErasures {
+  readonly identifiers: readonly string[]
+  readonly isLate: boolean
+  readonly unreadable: number
+}
+
+export function createErase({ store, tombstoneKey, changed, newLineage }: ErasePorts) {
   const key = (): Uint8Array => {
     const known = tombstoneKey()
     if (known === null) throw new Error('an erasure needs a key for its tombstones')
@@ -59,39 +74,68 @@ export function createErase(
   }
 
   return {
+    /** Returns the encrypted key of the tombstones (null: no key exists), and whether tombstones use it. */
     tombstoneKey: () => store.transaction(async (tx) => ({ sealed: await tx.loadTombstoneKey(), isUsed: await hasTombstones(tx) })),
-    keepTombstoneKey: ({ before, sealed }) =>
+    /** Stores an encrypted key if the stored key is still `before` (null: no key). Returns the key that is stored afterwards. */
+    keepTombstoneKey: ({ before, sealed }: { readonly before: string | null; readonly sealed: string }) =>
       store.transaction(async (tx) => {
         const stored = await tx.loadTombstoneKey()
         if (stored !== before) return stored ?? sealed
         await tx.saveTombstoneKey(sealed)
         return sealed
       }),
-    async eraseParcels({ dryRun, ...request }) {
+    /**
+     * Erases the parcels of identifiers in one transaction, and stores tombstones, also of identifiers without a parcel. Notes all of their
+     * identifiers as unfinished. The order in the audit trail gets the counts and the marks. `dryRun`: only reports what would be erased.
+     */
+    async eraseParcels({ dryRun, ...request }: Erase & { readonly dryRun: boolean }) {
       const erased = await run(dryRun, (tx) => erase(tx, key(), request))
       if (!dryRun) changed(erased.results.flatMap(({ parcelId }) => parcelId ?? []))
       return erased
     },
-    searchMentions: ({ dryRun, identifiers, ...page }) =>
+    /** Removes identifiers from a page of records that are not parcels. `dryRun`: only reports what would be removed. */
+    searchMentions: ({
+      dryRun,
+      identifiers,
+      ...page
+    }: SearchedPage & { readonly identifiers: readonly string[]; readonly dryRun: boolean }) =>
       run(dryRun, (tx) => searchMentions(tx, { ...page, search: searchFor(new Set(identifiers)) })),
-    findErasable: ({ identifiers }) => store.transaction((tx) => findErasable(tx, tombstoneKey(), identifiers)),
+    /** Returns the identifiers that a parcel has, that were erased before, or whose erasure has not ended. */
+    findErasable: ({ identifiers }: { readonly identifiers: readonly string[] }) =>
+      store.transaction((tx) => findErasable(tx, tombstoneKey(), identifiers)),
+    /** Lists the identifiers of erased parcels for which not all records were searched, perhaps because the relay was killed. */
     unfinishedErasures: () => store.transaction((tx) => listUnfinished(tx)),
-    endErasures: (request) => store.transaction((tx) => end(tx, request, newLineage)),
+    /**
+     * Forgets unfinished identifiers, after all records were searched for them. `isLate`: some may have named parcels that had been erased before.
+     * `unreadable`: how many records nobody could read.
+     */
+    endErasures: (request: EndErasures) => store.transaction((tx) => end(tx, request, newLineage)),
+    /** Removes erased data from the files of the store, as far as the database engine can do this. */
     cleanStorage: () => store.cleanStorage(),
+    /** After a restore: returns how many identifiers were erased since the backup, and the encrypted key of their tombstones. */
     async missedErasures() {
       const { sealedKey, tombstones } = await store.missedTombstones()
       return { sealedKey, count: tombstones.length }
     },
-    async searchMissed(page) {
+    /** After a restore: like `searchMentions`, for all identifiers that were erased since the backup. */
+    async searchMissed(page: SearchedPage) {
       const missing = await loadMissed()
       const search = { lengths: ANY_LENGTH, isName: (value: string) => missing.has(markOf(key(), value)) }
       return await store.transaction((tx) => searchMentions(tx, { ...page, search }))
     },
-    async repeatErasures({ after }) {
+    /**
+     * After a restore: erases again the parcels that were erased since the backup. Each call looks at a page of identifiers above `after`.
+     * `next` null: this was the last page. `names`: the identifiers of the erased parcels.
+     */
+    async repeatErasures({ after }: { readonly after: string }) {
       const missing = await loadMissed()
       return await store.transaction((tx) => repeat(tx, key(), { missing, after }))
     },
-    async settleErasures({ nowMs, identifiers }) {
+    /**
+     * Stores the tombstones of the repeated erasures, and adds to the audit trail that they were repeated. After that, these erasures are not
+     * repeated again. `identifiers`: how many were erased again.
+     */
+    async settleErasures({ nowMs, identifiers }: { readonly nowMs: number; readonly identifiers: number }) {
       const missing = await loadMissed()
       const marks = [...missing.keys()].slice(0, MARKS_MAX)
       await store.transaction(async (tx) => {
@@ -100,20 +144,10 @@ export function createErase(
         addAction(tx, { atMs: nowMs, by: RELAY, action: 'parcels.erased', target: null, detail })
       })
     },
-    async erasedAtMs({ identifier, nowMs }) {
-      const known = tombstoneKey()
-      if (known === null) return null
-      const tombstone = await store.transaction(async (tx) => (await findTombstones(tx, known, [identifier])).get(identifier))
-      return tombstone !== undefined && isOfErased(tombstone, nowMs, rules) ? tombstone.erasedAtMs : null
-    },
   }
 }
 
-async function erase(
-  tx: WriteTx,
-  key: Uint8Array,
-  { identifiers, nowMs, ...order }: Omit<Parameters<ErasureWrites['eraseParcels']>[0], 'dryRun'>,
-): Promise<ErasedParcels> {
+async function erase(tx: WriteTx, key: Uint8Array, { identifiers, nowMs, ...order }: Erase): Promise<ErasedParcels> {
   const values = [...new Set(identifiers)]
   const parcelOf = new Map((await tx.holdParcelsOf(values)).map(({ value, parcelId }) => [value, parcelId]))
   const held = [...new Set(parcelOf.values())].sort((a, b) => a - b)
@@ -152,11 +186,7 @@ async function erase(
   return { ...erased, results, store: { lineage: await loadLineage(tx), restoredAtMs: await lastRestoreIn(tx) } }
 }
 
-async function end(
-  tx: WriteTx,
-  { identifiers, isLate, unreadable }: Parameters<ErasureWrites['endErasures']>[0],
-  newLineage: ErasePorts['newLineage'],
-): Promise<void> {
+async function end(tx: WriteTx, { identifiers, isLate, unreadable }: EndErasures, newLineage: ErasePorts['newLineage']): Promise<void> {
   removeUnfinished(tx, identifiers)
   const before = await loadLineage(tx)
   const isNew = isLate || before === '' || before === UNCLEAR
@@ -168,7 +198,6 @@ async function loadLineage(tx: WriteTx): Promise<string> {
   return new TextDecoder().decode((await tx.loadSetting(ERASURE_LINEAGE)) ?? undefined)
 }
 
-/** See `findErasable` of `WriteSide`. */
 async function findErasable(tx: WriteTx, key: Uint8Array | null, identifiers: readonly string[]): Promise<readonly string[]> {
   const living = (await lookUpIdentifiers(tx, identifiers)).map(({ value }) => value)
   const erased = key === null ? [] : (await findTombstones(tx, key, identifiers)).keys()

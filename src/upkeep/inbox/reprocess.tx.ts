@@ -1,31 +1,23 @@
+import type { Audited } from '../../core/domain/admin/operator-action.ts'
 import type { ChangeSet } from '../../core/domain/history/change-set.ts'
-import type { BatchReport, RecordRules } from '../../core/domain/history/recording.ts'
+import type { BatchReport, RecordRules, Reprocessed } from '../../core/domain/history/recording.ts'
 import type { HeldPush, HeldRange, HeldSelection, IncomingPush } from '../../core/domain/ingest/inbox.ts'
 import { parsePush } from '../../core/domain/ingest/parse-push.ts'
 import { notAhead } from '../../core/domain/instant.ts'
 import { audit } from '../../core/flow/audit.tx.ts'
 import { failedPush, learn, orQuarantined, type RecordPorts, recordTogether, reportOf } from '../../core/flow/history/record.tx.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
 import { dismissHeld, dismissPush, listHeld } from '../../core/store/ingest/held-pushes.ts'
 import { findPush } from '../../core/store/ingest/inbox-lists.ts'
-import type { Transactions, WriteStore, WriteTx } from '../../core/store/write-store.ts'
+import type { WriteTx } from '../../core/store/write-store.ts'
 
-type Reprocess = Parameters<WriteSide['reprocess']>[0]
+type Reprocess = Audited & { readonly inboxId: number; readonly nowMs: number }
 type Prepare = (push: IncomingPush) => IncomingPush
-
-interface ReprocessPorts extends RecordPorts {
-  readonly store: Transactions & Pick<WriteStore, 'isStorageFailure'>
-}
 
 /**
  * Creates the functions that process unrecorded pushes of the inbox again. Now it may be possible to record these pushes: a newer version of
  * the relay understands them, their parcels have room again, or the clock was corrected.
  */
-export function createReprocess(
-  ports: ReprocessPorts,
-  rules: RecordRules,
-  batches: ReprocessBatches,
-): Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld'> {
+export function createReprocess(ports: RecordPorts, rules: RecordRules, batches: ReprocessBatches) {
   const { store, clock } = ports
   const record = ({ inboxId, nowMs, ...order }: Reprocess, prepared: Prepare) =>
     store.transaction(async (tx) => {
@@ -39,7 +31,11 @@ export function createReprocess(
       return done
     })
   return {
-    async reprocess(request) {
+    /**
+     * Reprocesses a quarantined or expired push of the inbox as if it had arrived now. If it still cannot be recorded, it stays in the inbox
+     * with the new reason.
+     */
+    async reprocess(request: Reprocess): Promise<Reprocessed> {
       const startedAt = clock.monotonic()
       const done = await orQuarantined(
         ports,
@@ -50,7 +46,8 @@ export function createReprocess(
       learn(done, ports)
       return { kind: 'done', report: reportOf(done.recorded, clock.monotonic() - startedAt) }
     },
-    async reprocessHeld({ action, ...request }) {
+    /** Reprocesses up to `limit` selected pushes in the same way, the oldest first, with inbox ids above `after` and up to `upTo`. */
+    async reprocessHeld({ action, ...request }: HeldBatch & Audited) {
       const { report, done } = await batches.run((reprocess) =>
         store.transaction(async (tx) => {
           const done = await reprocess(tx, request)
@@ -60,7 +57,11 @@ export function createReprocess(
       )
       return { report, next: done.next }
     },
-    dismissPush: ({ inboxId, ...order }) =>
+    /**
+     * Dismisses a quarantined push, which stays unrecorded unless it is reprocessed. `done`: the push is dismissed. `settled`: it was not in
+     * quarantine. `unknown`: there is no such push.
+     */
+    dismissPush: ({ inboxId, ...order }: Audited & { readonly inboxId: number }) =>
       store.transaction(async (tx) => {
         if (await dismissPush(tx, inboxId)) {
           audit(tx, order)
@@ -68,7 +69,8 @@ export function createReprocess(
         }
         return (await findPush(tx, inboxId)) === null ? 'unknown' : 'settled'
       }),
-    dismissHeld: ({ action, ...request }) =>
+    /** Dismisses up to `limit` quarantined pushes of a reason, the oldest first, with inbox ids above `after` and up to `upTo`. */
+    dismissHeld: ({ action, ...request }: Audited & Pick<HeldSelection, 'reason'> & HeldRange) =>
       store.transaction(async (tx) => {
         const dismissed = await dismissHeld(tx, request)
         if (action !== undefined) audit(tx, { action })

@@ -6,24 +6,19 @@ import {
   type ReprocessJobTask,
   UNENDED_MAX,
 } from '../../core/domain/admin/job.ts'
-import type { ReplayedBatch, ReplayRequest } from '../../core/domain/delivery/delivery-list.ts'
+import type { Audited } from '../../core/domain/admin/operator-action.ts'
 import { audit } from '../../core/flow/audit.tx.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
+import { replayBatch } from '../../core/flow/delivery/redeliver.tx.ts'
 import { cancelJob, insertJob, saveJob } from '../../core/store/admin/jobs.ts'
-import { cancelRemoved } from '../../core/store/delivery/deliveries.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { dismissHeld } from '../../core/store/ingest/held-pushes.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import type { BackupJobTask } from '../backups/backup.rules.ts'
 import type { ReprocessBatches, ReprocessedHeld, ReprocessIn } from '../inbox/reprocess.tx.ts'
 import type { MoveJobTask } from '../moving/store-move.rules.ts'
-import { isRebuild, type RebuildStretch } from '../rebuild/rebuild.tx.ts'
+import { type createRebuild, isRebuild } from '../rebuild/rebuild.tx.ts'
 import type { RetentionJobTask } from '../retention/retention.rules.ts'
 import { type PassBatch, type PrunePorts, pruneIn } from '../retention/retention.tx.ts'
-
-export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
-
-type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
 
 /**
  * Only the oldest job runs. It is done in batches, so that pushes need not wait for it. Each batch and the job's progress are saved in one
@@ -33,21 +28,11 @@ export function createJobs(
   store: Transactions,
   batches: ReprocessBatches,
   { retention, changed, clockWatch }: PrunePorts,
-  rebuild: Rebuild,
-): Jobs {
+  rebuild: ReturnType<typeof createRebuild>,
+) {
   return {
-    replayDeliveries: ({ action, ...request }) =>
-      store.transaction(
-        async (tx) => {
-          const batch = await replayBatch(tx, request)
-          if (action !== undefined && batch !== null && batch.count > 0) audit(tx, { action })
-          return batch
-        },
-        { announced: true },
-      ),
-    // Any replica may do this, because an order to replay does it first. To do it twice changes nothing.
-    cancelRemoved: ({ limit }) => store.transaction((tx) => cancelRemoved(tx, limit)),
-    startJob: ({ task, by, nowMs, ...order }) =>
+    /** Queues a job; null: too many jobs have not ended. */
+    startJob: ({ task, by, nowMs, ...order }: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }) =>
       store.transaction(
         async (tx) => {
           if ((await tx.listUnendedJobs(UNENDED_MAX)).length === UNENDED_MAX) return null
@@ -57,7 +42,12 @@ export function createJobs(
         },
         { announced: true },
       ),
-    async workOnJobs({ limit, nowMs }) {
+    /**
+     * Does a batch of the oldest unended job that is no move or backup. `hasWorked`: there was such a job. `isDone`: no such job is left. The store
+     * keeps the progress, so the work continues after a restart. `hasRetired`: whether parcels were retired, which adds events to the feed. `report`:
+     * the reprocessed pushes; null: the job was of another kind. `rebuilt` null: the job was no rebuild.
+     */
+    async workOnJobs({ limit, nowMs }: { readonly limit: number; readonly nowMs: number }) {
       const { done, retired, report, ...worked } = await batches.run((reprocess) =>
         store.transaction(
           async (tx) => {
@@ -90,13 +80,15 @@ export function createJobs(
       }
       return { ...worked, hasRetired: retired.length > 0, report: done === null ? null : report, rebuilt: null }
     },
-    noteProgress: ({ jobId, done, nowMs }) =>
+    /** Saves the progress of a move or a backup. `isWanted`: the job was not cancelled. */
+    noteProgress: ({ jobId, done, nowMs }: { readonly jobId: number; readonly done: number; readonly nowMs: number }) =>
       store.transaction(async (tx) => {
         const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
         if (job !== undefined) await saveJob(tx, { ...job, state: 'running', done }, nowMs)
         return { isWanted: job !== undefined }
       }),
-    cancelJob: ({ jobId, nowMs, ...order }) =>
+    /** Cancels a job. What it has done stays done. A job that has ended does not change. Null: there is no such job. */
+    cancelJob: ({ jobId, nowMs, ...order }: Audited & { readonly jobId: number; readonly nowMs: number }) =>
       store.transaction(
         async (tx) => {
           const job = await cancelJob(tx, jobId, nowMs)
@@ -192,11 +184,4 @@ async function workOn(
   const done = job.done + batch.count
   if (batch.next === null) return { ...job, state: 'done', done, endedAtMs: nowMs }
   return { ...job, state: 'running', done, cursor: batch.next }
-}
-
-async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
-  const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
-  // The endpoint was removed meanwhile, or it is catching up and gets these events from the feed anyway.
-  if (to === undefined || to.queuedTo !== null) return null
-  return await tx.replayDeliveries(request)
 }

@@ -5,13 +5,12 @@ import type { IdentifierState } from '../../core/domain/history/parcel-state.ts'
 import type { RecordRules } from '../../core/domain/history/recording.ts'
 import type { CadenceModel } from '../../core/domain/polling/cadence.ts'
 import { scheduleNextPoll } from '../../core/domain/polling/poll.ts'
-import type { Part } from '../../core/flow/relay.ts'
+import type { Log } from '../../core/flow/ports.ts'
 import { saveJob } from '../../core/store/admin/jobs.ts'
 import type { Session } from '../../core/store/engine.ts'
 import { lookUpIdentifiers, pollableFrom } from '../../core/store/history/parcels.ts'
 import { findTombstones } from '../../core/store/history/tombstones.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
-import type { RebuildNews } from '../use-cases.ts'
 import { addPushes, type Evidence, noEvidence } from './evidence.rules.ts'
 import type { RebuildJobTask } from './rebuild.rules.ts'
 import { addLeft, addRebuilt, REBUILD_START, type RebuildProgress } from './rebuild.rules.ts'
@@ -26,7 +25,8 @@ import {
   type RebuildableParcel,
 } from './rebuilding.rows.ts'
 
-export interface RebuildPorts extends Part<'log', 'error'> {
+export interface RebuildPorts {
+  readonly log: Pick<Log, 'error'>
   readonly store: Transactions & { isStorageFailure(error: unknown): boolean }
   /** Returns the current model of the carrier, which decides when corrected parcels are polled next. */
   readonly model: () => CadenceModel
@@ -39,10 +39,16 @@ export interface RebuildPorts extends Part<'log', 'error'> {
 type RebuildRules = Pick<RecordRules, 'cadence'>
 type RebuildJob = Job & { readonly task: RebuildJobTask }
 
-/** The result of one step of a rebuild; `news` null: the oldest job is not a rebuild. */
-export interface RebuildStretch {
-  readonly isDone: boolean
-  readonly news: RebuildNews | null
+/** How many parcels a batch of a rebuild has compared, by result. */
+export interface RebuildNews {
+  readonly equal: number
+  /** Parcels that differ. They were not corrected, because the rebuild only compared. */
+  readonly differing: number
+  readonly corrected: number
+  /** Parcels that could not be compared. */
+  readonly left: number
+  /** Whether corrections were added to the feed. */
+  readonly hasChanged: boolean
 }
 
 const PARCELS_MAX = 100
@@ -89,10 +95,7 @@ interface Step {
  * Creates the function that does one step of a rebuild job: a few parcels in a short transaction, so that pushes hardly wait for it. If a
  * parcel fails although the store works, there is a bug. Then this parcel stays as it is, and the log names the last parcel before it.
  */
-export function createRebuild(
-  { store, log, model, tombstoneKey, changed }: RebuildPorts,
-  rules: RebuildRules,
-): (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch> {
+export function createRebuild({ store, log, model, tombstoneKey, changed }: RebuildPorts, rules: RebuildRules) {
   let remembered: Remembered | null = null
   const attempt = (extent: Extent, { limit, nowMs }: { readonly limit: number; readonly nowMs: number }) =>
     store.transaction(
@@ -119,7 +122,8 @@ export function createRebuild(
       )
       return again()
     }
-  return async (request) => {
+  /** `news` null: the oldest job is not a rebuild. */
+  return async (request: { readonly limit: number; readonly nowMs: number }) => {
     const done = await attempt('several', request)
       .catch(otherwise(() => attempt('one', request)))
       .catch(otherwise(() => attempt('none', request)))

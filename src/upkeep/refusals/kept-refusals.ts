@@ -1,5 +1,5 @@
+import type { Refusal } from '../../core/domain/ingest/refused-pushes.ts'
 import type { Reads } from '../../core/flow/relay.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
 import type { Transactions } from '../../core/store/write-store.ts'
 import { addRefusal, listRefusals } from './refusals.rows.ts'
 import type { KeptRefusal } from './refusals.rules.ts'
@@ -19,6 +19,9 @@ export function createListRefusals({ reads }: Reads<'session'>): ListRefusals {
 }
 
 /** Stores the explanations of refused pushes, so that they outlast a restart and every replica shows all of them. */
-export function createKeepRefusal(store: Transactions): Pick<WriteSide, 'keepRefusal'> {
-  return { keepRefusal: (refusal) => store.transaction(async (tx) => addRefusal(tx, refusal)) }
+export function createKeepRefusal(store: Transactions) {
+  return {
+    /** Stores an explained refusal, and deletes the oldest refusals beyond `REFUSALS_KEPT`. */
+    keepRefusal: (refusal: Refusal) => store.transaction(async (tx) => addRefusal(tx, refusal)),
+  }
 }

@@ -1,6 +1,5 @@
 import { parseRestores, type RestoreRecord } from '../../core/domain/admin/restore.ts'
 import { recordOperatorEvent } from '../../core/flow/audit.tx.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
 import { saveSetting } from '../../core/store/settings.ts'
 import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'
 
@@ -8,9 +7,10 @@ import type { WriteStore, WriteTx } from '../../core/store/write-store.ts'
 const SETTING = 'restores'
 
 /** Creates the function that notifies operators of restores. The relay does this when it starts, because restores happen while the relay is down. */
-export function createTellRestores(store: WriteStore): Pick<WriteSide, 'tellRestores'> {
+export function createTellRestores(store: WriteStore) {
   return {
-    tellRestores: ({ nowMs }) =>
+    /** Notifies operators of new restores. Resolves with their number. */
+    tellRestores: ({ nowMs }: { readonly nowMs: number }) =>
       store.transaction(async (tx) => {
         const restores = await loadRestores(tx)
         const untold = restores.filter(({ isTold }) => !isTold)

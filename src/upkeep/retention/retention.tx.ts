@@ -13,7 +13,6 @@ import { DAY_MS } from '../../core/domain/calendar.ts'
 import type { TimeCursor } from '../../core/domain/delivery/operator-event.ts'
 import type { ClockWatch } from '../../core/flow/admin/clock-watch.ts'
 import { audit, recordOperatorEvent } from '../../core/flow/audit.tx.ts'
-import type { WriteSide } from '../../core/flow/write-side.ts'
 import { beginTrouble, endTrouble } from '../../core/store/admin/operations.ts'
 import { pruneReportEvidence } from '../../core/store/admin/report-notes.ts'
 import { findCounted, pruneTallies } from '../../core/store/admin/tallies.ts'
@@ -162,9 +161,14 @@ export interface PrunePorts {
   readonly clockWatch: ClockWatch
 }
 
-export function createPrune(store: Transactions, { retention, changed, clockWatch }: PrunePorts): Pick<WriteSide, 'prune'> {
+export function createPrune(store: Transactions, { retention, changed, clockWatch }: PrunePorts) {
   return {
-    async prune({ nowMs }) {
+    /**
+     * Does a batch of the retention pass that is under way, or begins a pass that is due. `isDone`: there is nothing to do now. `hasRetired`: whether
+     * parcels were retired, which adds events to the feed. `hasReordered`: whether deliveries were cancelled. Later deliveries of the same
+     * parcels may then be sent.
+     */
+    async prune({ nowMs }: { readonly nowMs: number }) {
       const { retired, ...done } = await store.transaction(
         async (tx) => {
           if (!isPassDue(await lockRetention(tx), nowMs)) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createReplayFeed } from '../../../src/core/flow/delivery/redeliver.tx.ts'
+import { createReplays } from '../../../src/core/flow/delivery/redeliver.tx.ts'
 import type { WriteStore } from '../../../src/core/store/write-store.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
@@ -31,7 +31,7 @@ test.each([2, 10])('7.1: an endpoint that catches up %i events at a time loses n
     for (const id of [one, other, third, third]) await push(id)
     const endpoint = await addEndpoint(writes, NOON, { name: `late ${gate}`, from: last + 1 })
     // The join moves the second event into the parcel of the first.
-    const replay = (gated: WriteStore) => createReplayFeed(gated).replayFeed({ limit, nowMs: NOON })
+    const replay = (gated: WriteStore) => createReplays(gated).replayFeed({ limit, nowMs: NOON })
     const { wasReached } = await beside(gate, replay, () => push(one, other))
     if (!wasReached) await push(one, other)
     await replayAll()

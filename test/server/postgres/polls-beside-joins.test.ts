@@ -55,7 +55,12 @@ test('6.1: if parcels are joined during a claim of polls, the claim still return
     await changeStoredRows(path, `update parcel set next_poll_at_ms = ? where id = ${await parcelIdOf(third)}`, NOON + 1)
     const { result: claimed, wasReached } = await beside(
       gate,
-      (store) => createClaimDuePolls({ store, clock, model }, recordOptions, () => 0)({ nowMs: clock.now(), limit: 1000, leaseMs: 1000 }),
+      (store) =>
+        createClaimDuePolls({ store, clock, model }, recordOptions, () => 0).claimDuePolls({
+          nowMs: clock.now(),
+          limit: 1000,
+          leaseMs: 1000,
+        }),
       () => push(1, one, other),
     )
     const ids = claimed.map(({ parcelId }) => parcelId)

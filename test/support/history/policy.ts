@@ -1,7 +1,7 @@
 import { CLAIMS_PER_ATTEMPT } from '../../../src/core/domain/delivery/delivery.ts'
+import type { DeliveryRules } from '../../../src/core/domain/delivery/dispatch-round.ts'
 import type { RecordRules } from '../../../src/core/domain/history/recording.ts'
 import type { CadencePolicy } from '../../../src/core/domain/polling/cadence.ts'
-import type { DispatchRoundOptions } from '../../../src/core/flow/delivery/dispatching/settle.tx.ts'
 import type { Retention } from '../../../src/upkeep/retention/retention.rules.ts'
 import { DAY_MS, HOUR_MS } from '../runner/constants.ts'
 
@@ -30,7 +30,7 @@ export const retention: Retention = {
   heldMs: 400 * DAY_MS,
 }
 
-export const deliverOptions: DispatchRoundOptions = {
+export const deliverOptions: DeliveryRules = {
   policy: { scheduleMs: [5000, 300_000], jitter: 0 },
   perEndpoint: 8,
   claimsPerAttempt: CLAIMS_PER_ATTEMPT,

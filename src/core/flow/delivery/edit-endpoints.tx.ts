@@ -12,6 +12,7 @@ import {
   sealedTexts,
 } from '../../domain/delivery/endpoint-keys.ts'
 import {
+  type AddedEndpoint,
   type ConfiguredEndpoint,
   changeEndpoint,
   type EndpointChangeRequest,
@@ -33,19 +34,18 @@ import { recordedAt } from '../../store/delivery/feed.ts'
 import { saveSetting } from '../../store/settings.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { audit, recordOperatorEvent } from '../audit.tx.ts'
-import type { WriteSide } from '../write-side.ts'
-
-type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'resealEndpoint' | 'removeEndpoint'>
 
 /** The verbs behind the API that add, change and remove endpoints (DOMAIN 7.4). */
-export function createEditEndpoints(store: Transactions): EditEndpoints {
+export function createEditEndpoints(store: Transactions) {
   const edit = inSequence(store)
 
   return {
-    reserveEndpoint: (nowMs) => store.transaction((tx) => reserveEndpoint(tx, nowMs)),
+    /** Reserves an id before the endpoint is added, because the endpoint's key is sealed for this id. */
+    reserveEndpoint: (nowMs: number) => store.transaction((tx) => reserveEndpoint(tx, nowMs)),
 
-    addEndpoint: ({ id, settings, key, headers = {}, from, nowMs, ...order }) =>
-      edit(async (tx) => {
+    /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: from now on. */
+    addEndpoint: ({ id, settings, key, headers = {}, from, nowMs, ...order }: AddedEndpoint & Audited) =>
+      edit(async (tx): Promise<EndpointEdit> => {
         const conflict = await nameConflict(tx, settings.name, id)
         if (conflict !== null) return conflict
         const start = await startPosition(tx, from, nowMs)
@@ -69,8 +69,9 @@ export function createEditEndpoints(store: Transactions): EditEndpoints {
         return { kind: 'done', state }
       }),
 
-    changeEndpoint: (request) =>
-      edit(async (tx) => {
+    /** Changes a managed endpoint, or enables an endpoint of the config file again after it answered 410 or kept failing. */
+    changeEndpoint: (request: EndpointChangeRequest & Audited) =>
+      edit(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, request.id)
         if (state === undefined) return { kind: 'unknown' }
         if (state.origin !== 'managed' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
@@ -86,7 +87,8 @@ export function createEditEndpoints(store: Transactions): EditEndpoints {
         return { kind: 'done', state: after }
       }),
 
-    resealEndpoint: ({ id, replacements }) =>
+    /** Replaces sealed keys by the same keys, sealed again, except keys that were changed meanwhile. Returns whether any was replaced. */
+    resealEndpoint: ({ id, replacements }: { readonly id: string; readonly replacements: ReadonlyMap<string, string> }) =>
       edit(async (tx) => {
         const state = await find(tx, id)
         if (state === undefined || state.keys === null || !sealedTexts(state.keys).some((text) => replacements.has(text))) return false
@@ -94,15 +96,16 @@ export function createEditEndpoints(store: Transactions): EditEndpoints {
         return true
       }),
 
-    removeEndpoint: ({ id, nowMs, ...order }) =>
+    /** Removes a managed endpoint, or a damaged one. `cancelRemoved` then cancels its waiting deliveries. */
+    removeEndpoint: ({ id, nowMs, ...order }: Audited & { readonly id: string; readonly nowMs: number }) =>
       edit(async (tx) => {
         const state = await find(tx, id)
-        if (state === undefined && !(await listDamagedEndpoints(tx)).some((damaged) => damaged.id === id)) return { kind: 'unknown' }
+        if (state === undefined && !(await listDamagedEndpoints(tx)).some((damaged) => damaged.id === id)) return 'unknown'
         // An endpoint of the config file cannot be removed, because the next start would add it again.
-        if (state !== undefined && state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
+        if (state !== undefined && state.origin !== 'managed' && state.disabled !== 'unnamed') return 'read_only'
         await tx.removeEndpoint(id, nowMs)
         audit(tx, order)
-        return { kind: 'done' }
+        return 'done'
       }),
   }
 }
@@ -200,12 +203,13 @@ export function explainStart(refused: NoStart): string {
 }
 
 /** The verbs that make the stored endpoints match the config. `saveOperator` saves the endpoint for operator events. */
-export function createConfiguredEndpoints(
-  store: Transactions,
-  saveOperator: (tx: WriteTx, url: string, nowMs: number) => Promise<void>,
-): Pick<WriteSide, 'syncEndpoints' | 'removeUnnamedEndpoints'> {
+export function createConfiguredEndpoints(store: Transactions, saveOperator: (tx: WriteTx, url: string, nowMs: number) => Promise<void>) {
   return {
-    syncEndpoints: (configured, nowMs, operatorUrl, isStarting = true) =>
+    /**
+     * Makes the stored endpoints of the config file, and the endpoint for operator events, match the config. Pauses endpoints that no replica's
+     * config names any more. `isStarting` false: this config was in effect before the call.
+     */
+    syncEndpoints: (configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting = true) =>
       store.transaction(async (tx) => {
         const standing = await tx.listEndpoints()
         const before = await disabledBefore(tx, standing)
@@ -215,7 +219,11 @@ export function createConfiguredEndpoints(
         if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
       }),
 
-    removeUnnamedEndpoints: (request) =>
+    /**
+     * Pauses the endpoints of config files that no replica's config names any more, and removes them after a while. Resolves with the names
+     * of the removed endpoints.
+     */
+    removeUnnamedEndpoints: (request: Omit<UnnamedRequest, 'isStarting'>) =>
       store.transaction((tx) => pauseUnnamed(tx, { ...request, isStarting: false }), { ofRole: 'janitor' }),
   }
 }

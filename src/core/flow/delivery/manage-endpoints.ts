@@ -30,7 +30,6 @@ import { nearestName } from '../../domain/text.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 import type { DeliverySender, Vault } from '../ports.ts'
 import type { Relay, Writes } from '../relay.ts'
-import type { WriteSide } from '../write-side.ts'
 import { type RouteOf, recordTest, type SignerOf, sendTest } from './dispatching/send-delivery.ts'
 import { explainStart } from './edit-endpoints.tx.ts'
 import {
@@ -163,7 +162,8 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     },
     async remove(id, by) {
       const action = orderOf(by, 'endpoint.removed', await namedAs(id))
-      removed(await write.removeEndpoint({ id, nowMs: clock.now(), action }))
+      const kind = await write.removeEndpoint({ id, nowMs: clock.now(), action })
+      if (kind !== 'done') refuse({ kind })
       ports.review()
     },
     async test(id, by) {
@@ -206,10 +206,6 @@ function withoutQuery(url: string): string {
 
 function done(edit: EndpointEdit): EndpointState {
   return edit.kind === 'done' ? edit.state : refuse(edit)
-}
-
-function removed({ kind }: Awaited<ReturnType<WriteSide['removeEndpoint']>>): void {
-  if (kind !== 'done') refuse({ kind })
 }
 
 function refuse(edit: Exclude<EndpointEdit, { kind: 'done' }>): never {

@@ -1,21 +1,27 @@
+import type { Audited } from '../../domain/admin/operator-action.ts'
+import type { ReplayedBatch, ReplayRequest, RetryOutcome } from '../../domain/delivery/delivery-list.ts'
 import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts'
 import { type CatchingUp, type EndpointState, takes } from '../../domain/delivery/endpoint-state.ts'
 import type { FeedNews } from '../../domain/delivery/feed-entry.ts'
 import { planDeliveries } from '../../domain/delivery/plan-events.ts'
 import { encodeWatchdogEvent, eventOf, filteredOf } from '../../domain/delivery/watchdog-event.ts'
+import { cancelRemoved } from '../../store/delivery/deliveries.ts'
 import { hastenDelivery } from '../../store/delivery/next-deliveries.ts'
 import { skipDelivery, unskipDelivery } from '../../store/delivery/settlements.ts'
-import type { Transactions } from '../../store/write-store.ts'
+import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { audit } from '../audit.tx.ts'
-import type { WriteSide } from '../write-side.ts'
 
 /**
  * Creates the verbs with which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives up a
  * delivery (DOMAIN 7.4).
  */
-export function createRetryNow(store: Transactions): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
+export function createRetryNow(store: Transactions) {
   return {
-    retryEndpoint: ({ id, nowMs, ...order }) =>
+    /**
+     * Makes all waiting deliveries of an endpoint due now. `done`: they are due. `unknown`: there is no such endpoint. `disabled`: the endpoint
+     * is disabled, so nothing has changed.
+     */
+    retryEndpoint: ({ id, nowMs, ...order }: Audited & { readonly id: string; readonly nowMs: number }) =>
       store.transaction(
         async (tx) => {
           const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
@@ -28,9 +34,10 @@ export function createRetryNow(store: Transactions): Pick<WriteSide, 'retryEndpo
         { announced: true },
       ),
 
-    retryDelivery: ({ deliveryId, nowMs, ...order }) =>
+    /** Makes one delivery due now, before all other waiting deliveries of its endpoint. */
+    retryDelivery: ({ deliveryId, nowMs, ...order }: Audited & { readonly deliveryId: number; readonly nowMs: number }) =>
       store.transaction(
-        async (tx) => {
+        async (tx): Promise<RetryOutcome> => {
           const found = await hastenDelivery(tx, deliveryId)
           if (found === null) return 'unknown'
           const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === found.endpointId)
@@ -44,7 +51,12 @@ export function createRetryNow(store: Transactions): Pick<WriteSide, 'retryEndpo
         { announced: true },
       ),
 
-    skipDelivery: ({ deliveryId, ...order }) =>
+    /**
+     * Marks a waiting delivery as skipped. The replica that delivers to its endpoint ends it (`dead`, reason `skipped`) in its next dispatch
+     * round, or when the running attempt ends. Then the parcel's next delivery is sent. `done`: the delivery is marked. `unknown`: there is no
+     * such delivery. `ended`: it had ended before.
+     */
+    skipDelivery: ({ deliveryId, ...order }: Audited & { readonly deliveryId: number }) =>
       store.transaction(
         async (tx) => {
           const done = (await skipDelivery(tx, deliveryId)) ?? 'unknown'
@@ -56,13 +68,30 @@ export function createRetryNow(store: Transactions): Pick<WriteSide, 'retryEndpo
   }
 }
 
-/**
- * Queues older events of the feed, a part at a time, for endpoints that start at an older position. Until such an endpoint has caught up, new
- * events are queued for it here, too, after the older ones. Its position is in the store, so the work continues after a restart.
- */
-export function createReplayFeed(store: Transactions): Pick<WriteSide, 'replayFeed'> {
+/** Creates the verbs that queue events again, or for endpoints that start at an older position. */
+export function createReplays(store: Transactions) {
   return {
-    replayFeed: ({ limit, nowMs }) =>
+    /** Queues a batch of ended deliveries again, under the same event ids. Null: nothing can be queued for the endpoint now. */
+    replayDeliveries: ({ action, ...request }: ReplayRequest & Audited) =>
+      store.transaction(
+        async (tx) => {
+          const batch = await replayBatch(tx, request)
+          if (action !== undefined && batch !== null && batch.count > 0) audit(tx, { action })
+          return batch
+        },
+        { announced: true },
+      ),
+    /**
+     * Marks a batch of deliveries of removed endpoints as cancelled. `isDone`: none is left. Any replica may do this, because an order to replay
+     * does it first. To do it twice changes nothing.
+     */
+    cancelRemoved: ({ limit }: { readonly limit: number }) => store.transaction((tx) => cancelRemoved(tx, limit)),
+    /**
+     * Queues a part of the feed for one endpoint that is catching up. Until such an endpoint has caught up, new events are queued for it here,
+     * too, after the older ones. Its position is in the store, so the work continues after a restart. `hasAdvanced`: an endpoint was catching up.
+     * `queued`: how many deliveries were queued for it. `isDone`: no endpoint is catching up any more.
+     */
+    replayFeed: ({ limit, nowMs }: { readonly limit: number; readonly nowMs: number }) =>
       store.transaction(
         async (tx) => {
           // Take the endpoint that is furthest behind, so that no endpoint has to wait until another one has caught up.
@@ -92,6 +121,13 @@ export function createReplayFeed(store: Transactions): Pick<WriteSide, 'replayFe
         { ofRole: 'janitor', announced: ({ hasAdvanced }) => hasAdvanced },
       ),
   }
+}
+
+/** Replays within a transaction of the caller. Null: the endpoint was removed meanwhile, or it is catching up and gets these events anyway. */
+export async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
+  const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
+  if (to === undefined || to.queuedTo !== null) return null
+  return await tx.replayDeliveries(request)
 }
 
 /** Plans the delivery of what a watchdog told, if the endpoint asks for it. */

@@ -18,9 +18,10 @@ import { countQuarantine } from '../../store/admin/operations.ts'
 import { addReportNote } from '../../store/admin/report-notes.ts'
 import { findTombstones } from '../../store/history/tombstones.ts'
 import type { Transactions, WriteStore, WriteTx } from '../../store/write-store.ts'
-import type { Part } from '../relay.ts'
+import type { Log } from '../ports.ts'
 
-export interface RecordPorts extends Part<'log', 'error'> {
+export interface RecordPorts {
+  readonly log: Pick<Log, 'error'>
   readonly store: Transactions & Pick<WriteStore, 'isStorageFailure'>
   readonly clock: { now(): number; monotonic(): number }
   readonly model: () => CadenceModel

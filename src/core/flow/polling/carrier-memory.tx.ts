@@ -1,13 +1,13 @@
-import { parseCarrierMemory } from '../../domain/polling/call-budget.ts'
+import { type CarrierMemory, parseCarrierMemory } from '../../domain/polling/call-budget.ts'
 import { saveSetting } from '../../store/settings.ts'
 import type { Transactions } from '../../store/write-store.ts'
-import type { WriteSide } from '../write-side.ts'
 
 const SETTING = 'carrier-memory'
 
 /** Creates the verbs that store facts about calls of the carrier, so that they outlast a restart. Reading throws if the record is damaged. */
-export function createCarrierMemory(store: Transactions): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
+export function createCarrierMemory(store: Transactions) {
   return {
+    /** Returns the facts that the last run saved about the carrier; null: it saved none. */
     carrierMemory: () =>
       store.transaction(async (tx) => {
         const kept = await tx.loadSetting(SETTING)
@@ -15,6 +15,8 @@ export function createCarrierMemory(store: Transactions): Pick<WriteSide, 'carri
         if (kept !== null && memory === null) throw new Error('the stored record about the carrier is damaged or of another format')
         return memory
       }),
-    rememberCarrier: (memory) => store.transaction((tx) => saveSetting(tx, SETTING, new TextEncoder().encode(JSON.stringify(memory)))),
+    /** Saves facts about the carrier for the next run. */
+    rememberCarrier: (memory: CarrierMemory) =>
+      store.transaction((tx) => saveSetting(tx, SETTING, new TextEncoder().encode(JSON.stringify(memory)))),
   }
 }

@@ -4,7 +4,6 @@ import { pollValue } from '../../domain/polling/cadence.ts'
 import { cadenceFactsOf, type DueCursor, type DuePoll, type PollCandidate } from '../../domain/polling/poll.ts'
 import { pollableIdentifiers } from '../../store/history/parcels.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
-import type { WriteSide } from '../write-side.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 /** Calls are scarce if the most overdue poll is this late. Then the most valuable polls are made first, instead of the most overdue. */
@@ -14,7 +13,13 @@ const LOOKED_AT_ONCE = 256
 /** A time so late that the carrier may be asked about every identifier. */
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
-type ClaimRequest = Parameters<WriteSide['claimDuePolls']>[0]
+interface ClaimRequest {
+  readonly nowMs: number
+  readonly limit: number
+  readonly leaseMs: number
+  readonly underWay?: readonly number[]
+  readonly probeSinceMs?: number | undefined
+}
 
 interface Turn {
   readonly polls: readonly DuePoll[]
@@ -27,11 +32,7 @@ interface Turn {
  *
  * @param random returns a number from 0 (inclusive) to 1 (exclusive).
  */
-export function createClaimDuePolls(
-  ports: SchedulePorts & { readonly store: Transactions },
-  options: RecordRules,
-  random: () => number,
-): WriteSide['claimDuePolls'] {
+export function createClaimDuePolls(ports: SchedulePorts & { readonly store: Transactions }, options: RecordRules, random: () => number) {
   const ranking = createPollPriority(ports, options)
 
   async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
@@ -105,38 +106,46 @@ export function createClaimDuePolls(
     return restoredAtMs !== null && lastMs !== null && lastMs < restoredAtMs
   }
 
-  return async (request) => {
-    const { nowMs, limit, leaseMs, underWay = [] } = request
-    const claimed: DuePoll[] = []
-    const leaseUntilMs = nowMs + leaseMs
-    for (;;) {
-      const wanted = limit - claimed.length
-      const { polls, ended } = await ports.store.transaction(
-        (tx) => {
-          // Keep polls that are under way out of this claim, but not out of later ones (see `polls-under-way`).
-          tx.leasePolls(underWay, nowMs + 1)
-          return takeTurn(tx, request, wanted, leaseUntilMs)
-        },
-        { ofRole: 'poller' },
-      )
-      claimed.push(...polls)
-      if (ended || claimed.length >= limit) return claimed
-    }
+  return {
+    /**
+     * Leases due parcels: the most overdue, or if calls are scarce, the most valuable. Leaves out those in `underWay`, which are still being
+     * polled. `probeSinceMs`: leases one due parcel at random, if possible one whose poll has not failed since this time.
+     */
+    async claimDuePolls(request: ClaimRequest): Promise<readonly DuePoll[]> {
+      const { nowMs, limit, leaseMs, underWay = [] } = request
+      const claimed: DuePoll[] = []
+      const leaseUntilMs = nowMs + leaseMs
+      for (;;) {
+        const wanted = limit - claimed.length
+        const { polls, ended } = await ports.store.transaction(
+          (tx) => {
+            // Keep polls that are under way out of this claim, but not out of later ones (see `polls-under-way`).
+            tx.leasePolls(underWay, nowMs + 1)
+            return takeTurn(tx, request, wanted, leaseUntilMs)
+          },
+          { ofRole: 'poller' },
+        )
+        claimed.push(...polls)
+        if (ended || claimed.length >= limit) return claimed
+      }
+    },
   }
 }
 
-/** Claims a poll of one parcel, due or not. */
-export function createClaimPoll(store: Transactions): WriteSide['claimPoll'] {
-  return ({ identifier, nowMs, leaseMs }) =>
-    store.transaction(async (tx) => {
-      const [known] = await tx.findIdentifiers([identifier])
-      if (known === undefined) return null
-      const { parcelId } = known
-      tx.leasePolls([parcelId], nowMs + leaseMs)
-      const identifiers = await pollableIdentifiers(tx, parcelId, nowMs)
-      // If the carrier did not know any of the identifiers lately, ask about all of them anyway, because an operator has ordered this poll.
-      return { parcelId, identifiers: identifiers.length > 0 ? identifiers : await pollableIdentifiers(tx, parcelId, EVER_MS) }
-    })
+export function createClaimPoll(store: Transactions) {
+  return {
+    /** Leases the parcel of an identifier, whether or not its poll is due; null: there is no such parcel. */
+    claimPoll: ({ identifier, nowMs, leaseMs }: { readonly identifier: string; readonly nowMs: number; readonly leaseMs: number }) =>
+      store.transaction(async (tx): Promise<DuePoll | null> => {
+        const [known] = await tx.findIdentifiers([identifier])
+        if (known === undefined) return null
+        const { parcelId } = known
+        tx.leasePolls([parcelId], nowMs + leaseMs)
+        const identifiers = await pollableIdentifiers(tx, parcelId, nowMs)
+        // If the carrier did not know any of the identifiers lately, ask about all of them anyway, because an operator has ordered this poll.
+        return { parcelId, identifiers: identifiers.length > 0 ? identifiers : await pollableIdentifiers(tx, parcelId, EVER_MS) }
+      }),
+  }
 }
 
 interface Ranked {

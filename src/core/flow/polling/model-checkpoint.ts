@@ -2,7 +2,15 @@ import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { isUnderstood } from '../../domain/history/observation.ts'
 import type { BatchReport, Incoming, RecordRules } from '../../domain/history/recording.ts'
 import { notAhead } from '../../domain/instant.ts'
-import { type CadenceModel, type CarrierSilence, encodeSilence, nextPoll, noSilence, parseSilence } from '../../domain/polling/cadence.ts'
+import {
+  type CadenceFacts,
+  type CadenceModel,
+  type CarrierSilence,
+  encodeSilence,
+  nextPoll,
+  noSilence,
+  parseSilence,
+} from '../../domain/polling/cadence.ts'
 import {
   encodePushRecord,
   encodeScanRate,
@@ -12,7 +20,7 @@ import {
   parseScanRate,
   resumeChannel,
 } from '../../domain/polling/model-codec.ts'
-import type { PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
+import type { PollFailure, PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
 import {
   areMisread,
   estimatePushLoss,
@@ -27,10 +35,9 @@ import { listNewestPushes } from '../../store/ingest/inbox-lists.ts'
 import { saveSetting } from '../../store/settings.ts'
 import type { Transactions } from '../../store/write-store.ts'
 import { recordOperatorEvent } from '../audit.tx.ts'
-import type { Clock } from '../ports.ts'
-import type { Part } from '../relay.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Clock, Log } from '../ports.ts'
 import type { CarrierModel, CarrierModelKeeper } from './carrier-model.ts'
+import type { createNotePollOutcome, createSettleMissedPushes } from './schedule-poll.tx.ts'
 
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
@@ -41,7 +48,8 @@ const PUSHES_EVERY_MS = 60_000
 /** How many of the newest pushes are searched for the last push with news. */
 const NEWEST_MAX = 200
 
-export interface ModelCheckpointPorts extends Part<'log', 'error'> {
+export interface ModelCheckpointPorts {
+  readonly log: Pick<Log, 'error'>
   readonly store: Transactions
   readonly clock: { now(): number }
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
@@ -249,29 +257,38 @@ interface ModelVerbsPorts {
   readonly reschedulePolls: (nowMs: number) => Promise<void>
 }
 
-type Teaching = Pick<WriteSide, 'record' | 'notePollFailure' | 'settleMissedPushes'>
+interface Teaching extends Pick<ReturnType<typeof createNotePollOutcome>, 'notePollFailure'> {
+  readonly record: (batch: readonly Incoming[]) => Promise<BatchReport>
+  readonly settleMissedPushes: ReturnType<typeof createSettleMissedPushes>
+}
 
 /** Makes the verbs that ask the model of the carrier, and lets it learn from `verbs`. */
 export function createModelVerbs(
   { model, currentModel, checkpoint, clock, reschedulePolls }: ModelVerbsPorts,
   verbs: Teaching,
   { cadence, missedPushGraceMs }: RecordRules,
-): Teaching & Pick<WriteSide, 'planPoll' | 'pushChannel' | 'checkpointModel'> {
+) {
   return {
-    async record(batch) {
+    /**
+     * Records a batch in one transaction. If this resolves, every observation is durable. If it rejects, no observation was recorded. An
+     * observation that cannot be recorded is quarantined, and the others are recorded.
+     */
+    async record(batch: readonly Incoming[]) {
       // Any answer shows that the carrier is no longer silent. The model must know this before `record` schedules the next polls.
       if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
       const report = await verbs.record(batch)
       noteArrivals(model, batch, report)
       return report
     },
-    async notePollFailure(failure) {
+    /** Saves that a poll failed, and schedules the next poll. */
+    async notePollFailure(failure: PollFailure) {
       if (failure.kind === 'unavailable') model.unanswered(failure.atMs)
       if (failure.failsSinceMs !== undefined) model.unanswered(failure.failsSinceMs)
       if (failure.kind === 'unknown') model.answered(failure.atMs)
       await verbs.notePollFailure(failure)
     },
-    async settleMissedPushes(nowMs) {
+    /** Decides, for polled entries whose grace period is over, whether their pushes were missed (DOMAIN 6.6). Returns the missed pushes. */
+    async settleMissedPushes(nowMs: number) {
       const missed = await verbs.settleMissedPushes(nowMs)
       for (const { eventAtMs } of missed) model.missed({ eventAtMs, nowMs })
       checkpoint.countMissed(missed.length)
@@ -279,8 +296,10 @@ export function createModelVerbs(
       await reschedulePolls(nowMs)
       return missed
     },
-    planPoll: async (facts) => nextPoll(facts, currentModel(), cadence),
+    /** Returns when and why a parcel is polled next by the present model, or why it is not polled. */
+    planPoll: async (facts: CadenceFacts) => nextPoll(facts, currentModel(), cadence),
     pushChannel: async () => checkpoint.view(model.learnt(), missedPushGraceMs),
+    /** Saves what was learnt about the carrier, if that is due. Notifies operators when pushes become unreliable or are reliable again. */
     checkpointModel: () => checkpoint.keep(model.learnt()),
   }
 }

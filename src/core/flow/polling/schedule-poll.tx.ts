@@ -18,10 +18,10 @@ import type { Session } from '../../store/engine.ts'
 import { markRefused, pollableFrom, pollableIdentifiers } from '../../store/history/parcels.ts'
 import { dropExpectedPushes, duePushes } from '../../store/polling/due-polls.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
-import type { Part } from '../relay.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Clock } from '../ports.ts'
 
-export interface SchedulePorts extends Part<'clock', 'now'> {
+export interface SchedulePorts {
+  readonly clock: Pick<Clock, 'now'>
   /** Returns the current model, by which next polls are scheduled. */
   readonly model: () => CadenceModel
 }
@@ -52,13 +52,12 @@ export async function schedulePolls(
   return parcels.map((parcel) => scheduleNextPoll(parcel, fromMs.get(parcel.parcelId) ?? null, model, cadence, nowMs))
 }
 
-type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
-
 /** Saves what polls have shown besides observations (DOMAIN 6). */
-export function createNotePollOutcome(ports: SchedulePorts & { readonly store: Transactions }, options: RecordRules): PollOutcomeVerbs {
+export function createNotePollOutcome(ports: SchedulePorts & { readonly store: Transactions }, options: RecordRules) {
   const { store, clock } = ports
   return {
-    notePollFailure: (failure) =>
+    /** Saves that a poll failed, and schedules the next poll. */
+    notePollFailure: (failure: PollFailure) =>
       store.transaction(
         async (tx) => {
           tx.releasePoll(failure.parcelId)
@@ -74,7 +73,8 @@ export function createNotePollOutcome(ports: SchedulePorts & { readonly store: T
         { ofRole: 'any' },
       ),
 
-    noteNotPollable: (identifier) =>
+    /** Remembers that the carrier answered 404 or 410 for an identifier of a known parcel (DOMAIN 6.3). */
+    noteNotPollable: (identifier: string) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
         // If the parcel has no entries, keep polling the identifier, because the carrier may not know a new parcel yet.
@@ -82,7 +82,8 @@ export function createNotePollOutcome(ports: SchedulePorts & { readonly store: T
         await markRefused(tx, identifier, clock.now())
       }),
 
-    noteLanguageAsked: (asked) =>
+    /** Notes that a language was fetched for a parcel. The language is fetched again only if a newer entry lacks it (DOMAIN 4.2). */
+    noteLanguageAsked: (asked: LanguageAsked) =>
       store.transaction(async (tx) => {
         // This also locks the parcel. Otherwise an entry that is added meanwhile would count as asked for in this language.
         if ((await tx.findParcel(asked.parcelId)) === null) return
@@ -159,10 +160,10 @@ const SETTLED_AT_ONCE = 256
  * Decides whether the pushes of entries that a poll found were missed (DOMAIN 6.6). Each push had a grace period to arrive, which is now over.
  * Each query handles many entries, so that parcels stay locked only for a few round trips.
  */
-export function createSettleMissedPushes(store: Transactions): WriteSide['settleMissedPushes'] {
-  return (nowMs) =>
+export function createSettleMissedPushes(store: Transactions) {
+  return (nowMs: number) =>
     store.transaction(
-      async (tx) => {
+      async (tx): Promise<readonly MissedPush[]> => {
         const due = await lockDue(tx, nowMs)
         if (due.length === 0) return []
         dropExpectedPushes(

@@ -1,3 +1,4 @@
+import type { Audited } from '../../domain/admin/operator-action.ts'
 import { clampHealthToClock } from '../../domain/delivery/endpoint-health.ts'
 import { shiftKeys } from '../../domain/delivery/endpoint-keys.ts'
 import { isOfErased } from '../../domain/history/erased.ts'
@@ -8,13 +9,10 @@ import { reactivate, type WatchResult } from '../../domain/polling/poll.ts'
 import { loadContexts } from '../../store/history/order-contexts.ts'
 import { noteClockMark } from '../../store/history/overwritten.ts'
 import { findTombstones } from '../../store/history/tombstones.ts'
-import { listEndedByClock } from '../../store/polling/schedule-shift.ts'
+import { listEndedByClock, type ScheduleShift } from '../../store/polling/schedule-shift.ts'
 import type { Transactions, WriteTx } from '../../store/write-store.ts'
 import { audit } from '../audit.tx.ts'
-import type { WriteSide } from '../write-side.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
-
-type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 export interface WatchPorts extends SchedulePorts {
   readonly store: Transactions
@@ -74,13 +72,24 @@ export async function saveOrders(tx: WriteTx, parts: readonly { readonly parcelI
   return changed.length > 0
 }
 
+interface WatchMany extends Audited {
+  readonly identifiers: readonly string[]
+  readonly orders?: readonly (OrderPart | null)[]
+  readonly nowMs: number
+  readonly isAtomic?: boolean
+}
+
 /** Creates the verbs by which operators decide which parcels are polled, and when (CONTRACT, `/relay/parcels`). */
-export function createWatchParcels(ports: WatchPorts, options: RecordRules): WatchVerbs {
+export function createWatchParcels(ports: WatchPorts, options: RecordRules) {
   const { store } = ports
   const { findErased, watchAll } = createWatchIn(ports, options)
 
   return {
-    watch: async ({ identifier, nowMs, ...order }) => {
+    /**
+     * Watches an identifier: creates its parcel if there is none, and polls the parcel again if it was no longer polled. Null: the identifier
+     * belongs to an erased parcel.
+     */
+    watch: async ({ identifier, nowMs, ...order }: Audited & { readonly identifier: string; readonly nowMs: number }) => {
       return await store.transaction(async (tx) => {
         const [watched] = await watchAll(tx, [identifier], nowMs)
         if (watched === undefined) throw new Error('an identifier was watched without a result')
@@ -89,7 +98,12 @@ export function createWatchParcels(ports: WatchPorts, options: RecordRules): Wat
       })
     },
 
-    watchMany: ({ identifiers, orders = [], nowMs, isAtomic = false, ...order }) =>
+    /**
+     * Watches many identifiers in one transaction. Returns a result for each identifier, in their order; null: the identifier belongs to an
+     * erased parcel. `isAtomic`: if one identifier belongs to an erased parcel, none is watched, and all results are null. `orders`: what is said
+     * of the order of each; null: nothing.
+     */
+    watchMany: ({ identifiers, orders = [], nowMs, isAtomic = false, ...order }: WatchMany) =>
       store.transaction(async (tx) => {
         if (isAtomic && (await findErased(tx, identifiers, nowMs)).size > 0) return identifiers.map(() => null)
         audit(tx, order)
@@ -102,7 +116,8 @@ export function createWatchParcels(ports: WatchPorts, options: RecordRules): Wat
         return results
       }),
 
-    unwatch: ({ identifier, ...order }) =>
+    /** Stops polling the parcel of an identifier until a push comes or an app asks; null: there is no such parcel. Deletes nothing. */
+    unwatch: ({ identifier, ...order }: Audited & { readonly identifier: string }) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
         if (known === undefined) return null
@@ -112,7 +127,12 @@ export function createWatchParcels(ports: WatchPorts, options: RecordRules): Wat
         return { parcelId: parcel.parcelId }
       }),
 
-    shiftSchedule: (request) =>
+    /**
+     * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
+     * back that much. If a parcel was polled between `sinceMs` and `nowMs`, its next poll stays: it may have been planned by the new time.
+     * Returns the last id that it looked at; null: there are no more.
+     */
+    shiftSchedule: (request: ScheduleShift) =>
       store.transaction(
         async (tx) => {
           if (request.afterParcelId === 0) await noteClockMark(tx, [(await tx.feedSpan()).last, request.nowMs + request.byMs])
@@ -131,5 +151,16 @@ export function createWatchParcels(ports: WatchPorts, options: RecordRules): Wat
         },
         { ofRole: 'poller', announced: true },
       ),
+
+    /**
+     * Returns when the parcel of an identifier was erased; null: it was not, or a later parcel may have the identifier. If it was, the carrier must
+     * not be asked about the identifier.
+     */
+    async erasedAtMs({ identifier, nowMs }: { readonly identifier: string; readonly nowMs: number }): Promise<number | null> {
+      const key = ports.tombstoneKey()
+      if (key === null) return null
+      const tombstone = await store.transaction(async (tx) => (await findTombstones(tx, key, [identifier])).get(identifier))
+      return tombstone !== undefined && isOfErased(tombstone, nowMs, options) ? tombstone.erasedAtMs : null
+    },
   }
 }

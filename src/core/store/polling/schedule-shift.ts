@@ -3,7 +3,7 @@ import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** See `PollingWrites.shiftSchedule`. */
+/** See `shiftSchedule` of `WriteSide`. */
 export interface ScheduleShift {
   readonly byMs: number
   readonly sinceMs: number

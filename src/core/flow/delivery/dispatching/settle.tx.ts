@@ -11,6 +11,7 @@ import {
   type ClaimRef,
   type DeliveryRules,
   type DispatchRound,
+  type DispatchRoundReport,
   groupFailures,
   type Settled,
   type SettledAttempt,
@@ -38,21 +39,19 @@ import type { Session } from '../../../store/engine.ts'
 import type { Transactions, WriteTx } from '../../../store/write-store.ts'
 import { recordOperatorEvent } from '../../audit.tx.ts'
 import type { Clock } from '../../ports.ts'
-import type { WriteSide } from '../../write-side.ts'
 import { claimDeliveries } from './claim-deliveries.tx.ts'
 
-/** The options are read again for every round. */
-export type DispatchRoundOptions = DeliveryRules
-
 /** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
-export function createDispatchRound(
-  store: Transactions,
-  options: DispatchRoundOptions,
-  clock: Pick<Clock, 'monotonic'>,
-): Pick<WriteSide, 'dispatchRound'> {
+export function createDispatchRound(store: Transactions, rules: DeliveryRules, clock: Pick<Clock, 'monotonic'>) {
   const watch = createAttemptWatch(clock.monotonic)
+  let options = rules
   return {
-    async dispatchRound(request) {
+    /** Changes how deliveries are settled and claimed, from the next round on. */
+    async adjustDelivery(next: DeliveryRules) {
+      options = next
+    },
+    /** Settles attempts and claims the next deliveries, in one transaction. */
+    async dispatchRound(request: DispatchRound): Promise<DispatchRoundReport> {
       const look = watch.look(request)
       const report = await store.transaction(
         async (tx) => {
@@ -80,7 +79,7 @@ async function settleAll(
   tx: WriteTx,
   request: DispatchRound,
   { before, marked, look }: SettleLook,
-  options: DispatchRoundOptions,
+  options: DeliveryRules,
 ): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
   const states = [...before]
   const indexes = new Map(before.map(({ endpoint }, index) => [endpoint.id, index]))
@@ -155,7 +154,7 @@ function seenFailing(state: EndpointState, { endpointId, result }: SettledAttemp
 }
 
 /** A probe, an attempt before its planned time, and one whose answer slows the endpoint down use up no step of the retry schedule. */
-function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
+function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DeliveryRules): Omit<Settled, 'round'> {
   const { result, random, plannedAtMs, atMs } = attempt
   const { probing } = state.health
   const isSpared = slowsEndpoint(attempt, result, state.health) || plannedAtMs > atMs || (probing !== null && isProbeDue(probing, atMs))
