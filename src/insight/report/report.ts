@@ -8,7 +8,6 @@ import { presentInstant } from '../../core/http/server/answer-schemas.ts'
 import { startRepeating } from '../../core/runtime/schedule.ts'
 import { listTallies } from '../../core/store/admin/tallies.ts'
 import { loadNames } from '../../core/store/history/parcels.ts'
-import { loadSetting } from '../../core/store/settings.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import type { ReportAnswer } from './report.routes.ts'
 import { countProofs, hasNotes, listOutages, listParcelProofs, listPushProofs } from './report.rows.ts'
@@ -26,7 +25,7 @@ import {
   percentile,
   readMonth,
 } from './report.rules.ts'
-import { COUNTED_FROM } from './report.tx.ts'
+import { loadCountedFrom } from './report.tx.ts'
 
 /** So many ids prove a count. */
 const SHOWN_MAX = 50
@@ -51,8 +50,10 @@ export function createReports(ports: Ports) {
 
   /** Adds to the report what was noted since the last call. */
   async function fold(): Promise<void> {
-    let isLeft = (await hasNotes(reads.session)) || (await loadSetting(reads.session, COUNTED_FROM)) === null
-    while (isLeft) isLeft = await write.foldReport({ nowMs: clock.now(), zone: settings().zone })
+    const [{ zone }, nowMs] = [settings(), clock.now()]
+    const countedFrom = await loadCountedFrom(reads.session)
+    let isLeft = (await hasNotes(reads.session)) || countedFrom === null || countedFrom > dayIn(zone, nowMs)
+    while (isLeft) isLeft = await write.foldReport({ nowMs, zone })
   }
 
   return {
@@ -68,7 +69,7 @@ export function createReports(ports: Ports) {
       const today = dayIn(zone, nowMs)
       const month = asked === null ? monthOf(today) : readMonth(asked)
       if (month === null) throw wrongInput('query', 'month', `month must be a month such as ${monthOf(today).name}.`)
-      const countedFrom = Number(Buffer.from((await loadSetting(reads.session, COUNTED_FROM)) ?? String(today)).toString())
+      const countedFrom = Math.min((await loadCountedFrom(reads.session)) ?? today, today)
       refuseMonth(month, { today, zone, countedFrom, keptFrom: dayIn(zone, nowMs - retention.reportsMs) })
       return await reportOf(ports, { month, today, zone, countedFrom, nowMs, graceMs: poll.missedPushGraceMs })
     },
