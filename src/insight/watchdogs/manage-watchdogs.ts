@@ -63,6 +63,14 @@ export interface BreachQuery {
   readonly limit: number
 }
 
+/** Rules as in the config, where each has a name of its own. */
+const triedRules = () =>
+  watchdogs().superRefine((rules, issues) => {
+    for (const [nth, { name }] of rules.entries())
+      if (rules.findIndex((rule) => rule.name === name) < nth)
+        issues.addIssue({ code: 'custom', path: [nth, 'name'], message: 'must be unique: a rule before it has this name' })
+  })
+
 /** One request tries rules on so many parcels. */
 const TRIED_AT_ONCE = 250
 
@@ -121,7 +129,7 @@ export function createManageWatchdogs({
      * cursor of the answer before; null: from the first parcel. Throws `bad_request`, which names every mistake.
      */
     async tryRules(body: unknown, forMs: number, after: number | null) {
-      const tried = readInput('body', watchdogs(), body)
+      const tried = readInput('body', triedRules(), body)
       const page = await listSizesAfter(session, { after: after ?? 0, limit: TRIED_AT_ONCE })
       const ids = fittingEntries(page, (row) => row.entry_count).map((row) => row.parcel_id)
       const [sightings, contexts, answers, names] = await Promise.all([

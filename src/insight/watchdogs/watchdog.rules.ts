@@ -144,6 +144,7 @@ export interface KnownBreach {
   readonly id: number
   readonly rule: string
   readonly sinceMs: number
+  readonly toldAtMs: number
   readonly endedAtMs: number | null
 }
 
@@ -193,14 +194,26 @@ export function judge({ rules, zone }: WatchdogRules, parcel: WatchedParcel, kno
   }
   const recovered = known
     .filter((breach) => breach.endedAtMs === null && !lasting.has(breach))
-    .map((breach) => ({ breach, because: becauseOf(breach, rules, loads) }))
+    .map((breach) => ({ breach, because: becauseOf(breach, { rules, zone }, parcel, loads) }))
   return { stalled, recovered, mustAsk, nextMs, isOpen: lasting.size > 0 || stalled.length > 0 }
 }
 
-function becauseOf({ rule, sinceMs }: KnownBreach, rules: readonly WatchdogRule[], loads: FirstLoads): 'observation' | 'rule' {
-  const now = rules.find(({ name }) => name === rule)
-  const isOfEarlierRule = now === undefined || (!now.past && sinceMs <= (loads.get(rule) ?? sinceMs))
-  return isOfEarlierRule ? 'rule' : 'observation'
+/**
+ * Why a breach is over. One that was told before its rule was loaded as it is was told by another: it is over for the rule, unless the rule of now found it
+ * too, in what was known at its load.
+ */
+function becauseOf(
+  { rule: name, sinceMs, toldAtMs }: KnownBreach,
+  { rules, zone }: WatchdogRules,
+  parcel: WatchedParcel,
+  loads: FirstLoads,
+): 'observation' | 'rule' {
+  const rule = rules.find((one) => one.name === name)
+  const loadedAtMs = loads.get(name)
+  if (rule === undefined || (!rule.past && sinceMs <= (loadedAtMs ?? sinceMs))) return 'rule'
+  if (loadedAtMs === undefined || loadedAtMs <= toldAtMs) return 'observation'
+  const known = parcel.entries.filter(({ atMs, learntAtMs }) => (learntAtMs ?? atMs) <= loadedAtMs)
+  return deadlineOf(rule, zone, { ...parcel, entries: known })?.sinceMs === sinceMs ? 'observation' : 'rule'
 }
 
 /** What the relay can see of parcels. `none`: it is deaf, so that a silent parcel says nothing (DOMAIN 9.5). */

@@ -248,7 +248,6 @@ export interface ListedBreach extends KnownBreach {
   /** The number of the order; null: nobody has said it. */
   readonly reference: string | null
   readonly checked: boolean
-  readonly toldAtMs: number
 }
 
 /** Lists breaches, the one that was told last first. */

@@ -228,7 +228,12 @@ async function judgeAll(tx: WriteTx, parcelIds: readonly number[], judging: Judg
     const { parcelId } = state
     const of = watched.get(parcelId)
     if (of === undefined) continue
-    const known = (breaches.get(parcelId) ?? []).map((row) => ({ ...row, sinceMs: row.since_ms, endedAtMs: row.ended_at_ms }))
+    const known = (breaches.get(parcelId) ?? []).map((row) => ({
+      ...row,
+      sinceMs: row.since_ms,
+      toldAtMs: row.told_at_ms,
+      endedAtMs: row.ended_at_ms,
+    }))
     const verdict = judge(judging, of.parcel, known, { ...judging, checkedAtMs: answeredAtMs(state) })
     if (verdict.mustAsk) mustAsk.push(parcelId)
     saveDue(tx, parcelId, { ...verdict, askAtMs: verdict.mustAsk ? judging.nowMs : null })

@@ -174,7 +174,7 @@ describe('9.3: what is told of a parcel', () => {
   const look = { nowMs: sinceMs, loads: new Map([['no-scan', NOON]]), checkedAtMs: sinceMs, mayTellUnchecked: false }
   const stalled = parcel(entry('Ingested', NOON))
   const moving = parcel(entry('Ingested', NOON), entry('TerminalArrived', NOON + HOUR_MS))
-  const told = { id: 1, rule: 'no-scan', sinceMs, endedAtMs: null }
+  const told = { id: 1, rule: 'no-scan', sinceMs, toldAtMs: sinceMs, endedAtMs: null }
 
   test('before it is due: when to look', () => {
     expect(judge(rules, stalled, [], { ...look, nowMs: NOON })).toMatchObject({
@@ -218,6 +218,20 @@ describe('9.3: what is told of a parcel', () => {
 
   test('a rule that is removed ends what was told by it', () => {
     expect(judge({ ...rules, rules: [] }, stalled, [told], look).recovered).toEqual([{ breach: told, because: 'rule' }])
+  })
+
+  test('9.4: a rule that is changed ends what was told by it, also with `past`, unless it finds the same', () => {
+    const loads = new Map([['no-scan', sinceMs + HOUR_MS]])
+    const because = (parcelNow: typeof stalled, rule: Parameters<typeof aRule>[0], loaded = loads) =>
+      judge({ rules: [aRule(rule)], zone: 'UTC' }, parcelNow, [told], { ...look, loads: loaded }).recovered.map((one) => one.because)
+    expect(because(stalled, { past: true, notWithinMs: 60 * HOUR_MS })).toEqual(['rule'])
+    expect(because(stalled, { past: true, when: { status: ['Created'] } })).toEqual(['rule'])
+    // It lasts by the new rule too, and then a scan ends it.
+    expect(because(stalled, { past: true, until: ['TerminalArrived'] })).toEqual([])
+    const scanned = parcel(entry('Ingested', NOON), entry('TerminalArrived', sinceMs + 2 * HOUR_MS))
+    expect(because(scanned, { past: true, until: ['TerminalArrived'] })).toEqual(['observation'])
+    expect(because(scanned, { past: true, notWithinMs: 60 * HOUR_MS })).toEqual(['rule'])
+    expect(because(scanned, { past: true, notWithinMs: 60 * HOUR_MS }, new Map([['no-scan', sinceMs]]))).toEqual(['observation'])
   })
 })
 
