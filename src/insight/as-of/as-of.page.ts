@@ -52,10 +52,10 @@ async function lookedBack(
   { identifier, lookBack }: Pick<UseCases, 'lookBack'> & { readonly identifier: string },
 ): Promise<LookedBack> {
   try {
-    const asOfMs = asOf === '' ? null : Math.min(readTime(asOf, 'Time'), nowMs)
+    const asOfMs = asOf === '' ? null : readTime(asOf, 'Time')
     const sinceMs = since === '' ? null : readTime(since, 'Changed since')
-    if (sinceMs !== null && sinceMs >= (asOfMs ?? nowMs))
-      throw new AppError('bad_request', `Changed since must be earlier than ${asOfMs === null ? 'now' : 'Time'}.`)
+    if (sinceMs !== null && sinceMs >= Math.min(asOfMs ?? nowMs, nowMs))
+      throw new AppError('bad_request', `Changed since must be earlier than ${asOfMs === null || asOfMs > nowMs ? 'now' : 'Time'}.`)
     return { known: await lookBack({ identifier, asOfMs, sinceMs, language: null }), sinceMs }
   } catch (error) {
     if (!(error instanceof AppError)) throw error

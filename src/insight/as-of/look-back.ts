@@ -4,6 +4,7 @@ import type { ApproximateBecause } from '../../core/domain/history/overwritten.t
 import { encodeAll, encodeLatest } from '../../core/domain/history/pull-response.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import { languagePreference } from '../../core/domain/languages.ts'
+import { wrongInput } from '../../core/domain/read-input.ts'
 import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
 import { loadNumber, RETIRED_AT } from '../../core/store/settings.ts'
 import { loadKnownHistory, replacedSpans } from './as-of.rows.ts'
@@ -32,7 +33,15 @@ export function createLookBack({ reads, write, clock, languages }: LookBackPorts
 
   return async ({ identifier: typed, asOfMs, sinceMs, language }) => {
     const identifier = readIdentifier(typed)
-    const atMs = asOfMs ?? clock.now()
+    const nowMs = clock.now()
+    // The clock of who asks may be ahead, and nobody knows what will be. What ours had reached before it was put back is still found.
+    const atMs = Math.min(asOfMs ?? nowMs, nowMs)
+    if (sinceMs !== null && sinceMs >= atMs)
+      throw wrongInput(
+        'query',
+        'since',
+        `since must be earlier than ${asOfMs === null || asOfMs >= nowMs ? 'now' : 'asOf'}, ${new Date(atMs).toISOString()}.`,
+      )
     const known = await reads.atOnce((session, contents) => loadKnownHistory(session, contents, identifier))
     const then = known === null ? null : historyAsOf(known, identifier, asOfMs ?? Number.POSITIVE_INFINITY)
     if (known === null || then === null || then.source === null)

@@ -28,6 +28,22 @@ test('11.1: the answer has the bytes that an app was answered; what was not know
   expect((await get('asOf=yesterday')).status).toBe(400)
 })
 
+test('a time that is yet to come means now; what is learnt after it cannot be marked', async () => {
+  const ahead = Object(await (await get('asOf=2099-01-01T00:00:00Z&since=2026-01-01T00:00:00Z')).json())
+  expect([ahead.known.asOf < '2099', ahead.history[0].news.kind]).toEqual([true, 'new'])
+  for (const [query, than] of [
+    ['since=2099-01-01T00:00:00Z', /^since must be earlier than now, \S+Z\.$/],
+    ['asOf=2099-02-01T00:00:00Z&since=2099-01-01T00:00:00Z', /earlier than now/],
+    ['asOf=2026-01-01T00:00:00Z&since=2026-01-01T00:00:00Z', /earlier than asOf, 2026-01-01T00:00:00\.000Z/],
+  ] as const) {
+    const refused = await get(query)
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { detail: expect.stringMatching(than), errors: [{ parameter: 'since' }] },
+    ])
+  }
+})
+
 test('11.1: the page tells of the identifier that it was asked for, which may be known for longer than the first of the parcel', async () => {
   const { publicUrl, internalUrl } = relay()
   await push(publicUrl, pushBody({ trackingIds: ['97000002'], status: 'Created' }))
