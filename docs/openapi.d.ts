@@ -3487,6 +3487,13 @@ export interface components {
             inbox: {
                 quarantined: number;
             };
+            /** @description Null: no rule watches over parcels. */
+            watchdogs: {
+                /** @description How many parcels rules find stalled. This is no problem of the relay. */
+                stalled: number;
+                /** @description False: there are so many that not all were counted. */
+                isAll: boolean;
+            } | null;
             parcels: {
                 known: number;
                 watched: number;
@@ -5301,9 +5308,9 @@ export interface operations {
     getRelayParcelsIdentifier: {
         parameters: {
             query?: {
-                /** @description Shows what the relay knew at this time. */
+                /** @description Shows what the relay knew at this time; if it is yet to come: now. `known.asOf` of the answer says which time it is. */
                 asOf?: string;
-                /** @description Marks what it has learnt after this time. */
+                /** @description Marks what it has learnt after this time, which must be earlier than `asOf`, or than now. */
                 since?: string;
                 /** @description Of the answer to apps; by default the first that is configured. */
                 language?: string;
@@ -7379,4 +7386,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 030a437a4b06d51ad0156ffa42a5871813ca391ad3e6a8e66abe9de6cf58de32
+// Made of docs/openapi.json with the SHA-256 0f7fe45c7b98fd48bfe2b99911653d95cc98fefd235204e9243aaf58e3430726

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import type { Registry } from 'prom-client'
-import type { CheckOf } from './console/portal/overview/overview.page.ts'
 import type { SectionsOf } from './console/portal/parcels/parcel.pages.ts'
 import type { PagesOf } from './console/portal/portal.ts'
 import type { ProblemsOf } from './console/reporting/reporting.ts'
@@ -40,8 +39,6 @@ interface Offer {
   readonly pages?: () => Promise<PagesOf<UseCases>>
   /** Sections of the portal's page of a parcel. */
   readonly parcelSections?: () => Promise<SectionsOf<UseCases>>
-  /** A check of the portal's overview. */
-  readonly overviewCheck?: () => Promise<CheckOf<UseCases>>
 }
 
 const loadServer = async () => (await import('./server/postgres/server-stores.ts')).SERVER_STORES
@@ -125,7 +122,6 @@ export const WINGS: readonly Offer[] = [
     duty: async () => (await import('./insight/watchdogs/watchdogs.duty.ts')).watchdogDuty,
     pages: async () => (await import('./insight/watchdogs/watchdogs.page.ts')).watchdogPages,
     parcelSections: async () => (await import('./insight/watchdogs/watchdogs.page.ts')).watchdogSections,
-    overviewCheck: async () => (await import('./insight/watchdogs/watchdogs.page.ts')).watchdogCheck,
     metrics: async () => (await import('./insight/watchdogs/watchdogs.metrics.ts')).registerWatchdogs,
     problems: async () => (await import('./insight/watchdogs/watchdogs.problems.ts')).watchdogProblems,
   },

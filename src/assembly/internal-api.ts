@@ -28,7 +28,7 @@ import { REPLICA } from '../core/wiring/membership.ts'
 import type { Relay } from '../core/wiring/relay.ts'
 import { createLookBack } from '../insight/as-of/look-back.ts'
 import { createManageOrders } from '../insight/order/manage-orders.ts'
-import { createManageWatchdogs } from '../insight/watchdogs/manage-watchdogs.ts'
+import { createManageWatchdogs, type ManageWatchdogs } from '../insight/watchdogs/manage-watchdogs.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { createManageErasures } from '../upkeep/erasure/manage-erasures.ts'
 import { createManageInbox } from '../upkeep/inbox/manage-inbox.ts'
@@ -62,10 +62,11 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
   const feedSignal = createFeedSignal()
   parts.commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
   const tail = createFeedTail({ reads, gaps: parts.restores, yieldToOthers: () => nextTurn() })
-  const overview = overviewOf(config, parts, concerns)
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const { refusedSenders } = parts.receiver.verbs
   const given = { ...parts, refusedSenders, work: delivery.reviewAll, yieldToOthers: () => nextTurn(), version: VERSION }
+  const manageWatchdogs = createManageWatchdogs({ ...given, rules: () => ({ rules: settings().watchdogs, zone: settings().zone }) })
+  const overview = overviewOf(config, { ...parts, ...manageWatchdogs }, concerns)
   const listener = await createInternalListener({
     ...delivery,
     ...ports,
@@ -96,7 +97,7 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
     }),
     reports: parts.reports,
     manageOrders: createManageOrders({ ...given, told: feedSignal.tell }),
-    manageWatchdogs: createManageWatchdogs({ ...given, rules: () => ({ rules: settings().watchdogs, zone: settings().zone }) }),
+    manageWatchdogs,
     manageParcels: createParcelCommands({
       ...given,
       ...history,
@@ -142,7 +143,7 @@ function portalOf(
   }
 }
 
-function overviewOf({ limits, webhook }: Config, parts: Parts, concerns: InternalApiPorts['concerns']) {
+function overviewOf({ limits, webhook }: Config, parts: Parts & Pick<ManageWatchdogs, 'stalled'>, concerns: InternalApiPorts['concerns']) {
   const { receiver, replicas, refused, backups, reporting } = parts
   return createOverview({
     ...parts,

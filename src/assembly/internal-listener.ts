@@ -89,11 +89,10 @@ const NOTHING: PagesOf<unknown> & SectionsOf<unknown> = () => []
 /** Creates the listener for apps and operators. It serves the carrier's own API, /relay, health and metrics, and the portal. */
 export async function createInternalListener(options: InternalOptions): Promise<RequestListener> {
   const { authenticate, countFailure } = options
-  const [{ internal, capabilities }, offered, sections, checks] = await Promise.all([
+  const [{ internal, capabilities }, offered, sections] = await Promise.all([
     loadRoutes(),
     Promise.all(WINGS.map(async ({ pages }) => (await pages?.()) ?? NOTHING)),
     Promise.all(WINGS.map(async ({ parcelSections }) => (await parcelSections?.()) ?? NOTHING)),
-    Promise.all(WINGS.flatMap(({ overviewCheck }) => overviewCheck?.() ?? [])),
   ])
   const authorize = createAuthorize(authenticate, countFailure)
   const ports = {
@@ -108,11 +107,7 @@ export async function createInternalListener(options: InternalOptions): Promise<
     app.use(plainRequests(options)).use(continueAlways).use(createInternalRouter(ports, internal).routes())
     const parts = { ...options, ...options.portal }
     const portal = createPortal(
-      {
-        ...parts,
-        parcelSections: sections.flatMap((sectionsOf) => sectionsOf(parts)),
-        overviewChecks: checks.map((checkOf) => checkOf(parts)),
-      },
+      { ...parts, parcelSections: sections.flatMap((sectionsOf) => sectionsOf(parts)) },
       offered.flatMap((pagesOf) => pagesOf(parts)),
     )
     app.use(portal.routes).use(portal.lost).use(methodNotAllowed())

@@ -40,6 +40,7 @@ export async function createProgram(names: Iterable<string> = new Set([...ORDER,
   const program = new Command('parcel-relay')
     .description("Receives, polls, merges, serves and relays a carrier's parcel status.")
     .version(VERSION, '--version', 'print the version')
+    .showHelpAfterError('"parcel-relay --help" lists all commands.')
   for (const name of names) {
     const command = await COMMANDS[name]?.()
     if (command === undefined) continue
@@ -56,8 +57,10 @@ export async function runProgram(): Promise<void> {
   if (asked !== 'serve') process.stdout.on('error', endUnwritten)
   const needed = Object.hasOwn(COMMANDS, asked) ? [asked] : asked === '--version' ? [] : undefined
   const program = await createProgram(needed)
+  // With --help, commander would answer an unknown command with the general help, as if it were known.
+  const isUnknown = needed === undefined && /^\w/.test(asked) && asked !== 'help'
   try {
-    await program.parseAsync()
+    await program.parseAsync(isUnknown ? [asked] : process.argv.slice(2), { from: 'user' })
   } catch (error) {
     process.stderr.write(error instanceof CommandFailure ? `${error.message}\n` : `parcel-relay: ${describeFailure(error)}\n`)
     // A failed start may leave a thread that never ends, so end the process.

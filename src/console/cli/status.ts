@@ -61,7 +61,7 @@ function presentProblem(problem: Problem, url: string): string {
   return [paint(title, isWarning(problem) ? 'warn' : 'bad'), ...evidence, ...todo, `  Runbook: ${url}${problem.runbook}`].join('\n')
 }
 
-function presentFacts({ pushes, carrier, endpoints, inbox, parcels, disk, replicas }: OverviewAnswer): string {
+function presentFacts({ pushes, carrier, endpoints, inbox, parcels, watchdogs, disk, replicas }: OverviewAnswer): string {
   const [delivering, untried, failing, disabled] = (['delivering', 'untried', 'failing', 'disabled'] as const).map((name) =>
     countText(endpoints[name]),
   )
@@ -77,6 +77,7 @@ function presentFacts({ pushes, carrier, endpoints, inbox, parcels, disk, replic
     ],
     ['inbox', inbox.quarantined > 0 ? 'quarantine' : 'ok', `${countText(inbox.quarantined)} in quarantine`],
     ['parcels', 'ok', parcelEvidence(parcels)],
+    ...(watchdogs === null ? [] : [stalledFact(watchdogs)]),
     ...(disk === null ? [] : [diskFact(disk)]),
     ['replicas', 'ok', replicas.join(', ')],
   ]
@@ -84,6 +85,11 @@ function presentFacts({ pushes, carrier, endpoints, inbox, parcels, disk, replic
   return rows
     .map(([name, state, evidence, tone = toneOf(state)]) => `${name.padEnd(11)}${paint(state.padEnd(width), tone)}${plain(evidence)}`)
     .join('\n')
+}
+
+function stalledFact({ stalled, isAll }: NonNullable<OverviewAnswer['watchdogs']>): Fact {
+  if (stalled === 0) return ['watchdogs', 'none stalled', 'no rule finds a parcel stalled']
+  return ['watchdogs', `${isAll ? '' : '>= '}${countText(stalled)} stalled`, 'parcel-relay watchdogs says which, and why', 'warn']
 }
 
 function diskFact({ state, freeBytes, storeBytes }: NonNullable<OverviewAnswer['disk']>): Fact {

@@ -130,6 +130,13 @@ const overviewSchema = named('Overview', () =>
       disabled: wholeNumber(),
     }),
     inbox: z.strictObject({ quarantined: wholeNumber() }),
+    watchdogs: z
+      .strictObject({
+        stalled: wholeNumber().describe('How many parcels rules find stalled. This is no problem of the relay.'),
+        isAll: z.boolean().describe('False: there are so many that not all were counted.'),
+      })
+      .nullable()
+      .describe('Null: no rule watches over parcels.'),
     parcels: z.strictObject({
       known: wholeNumber(),
       watched: wholeNumber(),
@@ -157,7 +164,7 @@ export const OVERVIEW_ROUTES = [
 ]
 
 function presentOverview(situation: Situation, nowMs: number): OverviewAnswer {
-  const { pushes, refused, carrier, endpoints, counts, disk, replicas, webhook } = situation
+  const { pushes, refused, carrier, endpoints, counts, disk, replicas, webhook, stalled } = situation
   const problems = problemsOf(situation)
   const { verdict, text, caveats } = headlineOf(situation, problems, nowMs)
   const count = (condition: ReturnType<typeof conditionOf>) => endpoints.filter((state) => conditionOf(state) === condition).length
@@ -204,6 +211,7 @@ function presentOverview(situation: Situation, nowMs: number): OverviewAnswer {
     },
     endpoints: { delivering: count('delivering'), untried: count('untried'), failing: count('failing'), disabled: count('disabled') },
     inbox: { quarantined: counts.quarantined },
+    watchdogs: stalled === null ? null : { stalled: stalled.parcels, isAll: stalled.isAll },
     parcels: { known: counts.parcels, watched: counts.watched, overdue: counts.overdue, unknown: counts.unknown },
     disk:
       disk === null

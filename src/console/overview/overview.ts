@@ -109,6 +109,7 @@ export interface OverviewPorts
   /** Finds what else is wrong, given what was seen. */
   readonly concerns: (seen: Seen) => Promise<readonly Concern[]>
   readonly webhook: () => Promise<WebhookView>
+  readonly stalled: () => Promise<Situation['stalled']>
 }
 
 /** Recent operator events and counts of traffic. */
@@ -192,6 +193,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
         backlogs: await reads.countBacklogs(troubledIds),
         failures: await reads.lastFailures(troubledIds),
         webhook: await ports.webhook(),
+        stalled: await ports.stalled(),
         traffic,
         missedByHour: traffic.hours.fromMs.map((fromMs, at) => ({ fromMs, count: totalOf(traffic.hours.missed[at] ?? {}) })),
         happened: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: SHOWN.events }),

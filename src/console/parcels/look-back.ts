@@ -8,9 +8,9 @@ import { instant as instantQuery, query, read } from '../../core/http/server/rou
 /** Asks what the relay knew of a parcel. */
 export interface LookBackRequest {
   readonly identifier: string
-  /** Epoch milliseconds; null: now. */
+  /** Epoch milliseconds; null, and whatever is later than now: now. */
   readonly asOfMs: number | null
-  /** What was learnt after this is marked, epoch milliseconds; null: nothing is. */
+  /** What was learnt after this is marked, epoch milliseconds; null: nothing is. It is earlier than the other. */
   readonly sinceMs: number | null
   /** The language of the answer to apps; null: the first that is configured. */
   readonly language: string | null
@@ -43,12 +43,14 @@ export interface HistoryThen {
   readonly news: ReadonlyMap<number, EntryNews> | null
 }
 
-/** Tells what the relay knew of a parcel at a time. Throws `bad_tracking_number`, and `not_found` for what was not known then. */
+/** Tells what the relay knew of a parcel at a time. Throws `bad_tracking_number`, `bad_request` if the times are not in order, and `not_found` for what was not known then. */
 export type LookBack = (request: LookBackRequest) => Promise<HistoryThen>
 
 export const LOOK_BACK_QUERY = query({
-  asOf: instantQuery.describe('Shows what the relay knew at this time.'),
-  since: instantQuery.describe('Marks what it has learnt after this time.'),
+  asOf: instantQuery.describe(
+    'Shows what the relay knew at this time; if it is yet to come: now. `known.asOf` of the answer says which time it is.',
+  ),
+  since: instantQuery.describe('Marks what it has learnt after this time, which must be earlier than `asOf`, or than now.'),
   language: read(parseLanguageTag, 'must be a language tag such as sv').describe(
     'Of the answer to apps; by default the first that is configured.',
   ),

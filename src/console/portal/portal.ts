@@ -14,7 +14,7 @@ import { createAddresses, withQuery } from './html.ts'
 import { getPage, type PageAnswer, type PageRoute, type View } from './layout.ts'
 import { addLive, type LiveStreams } from './live/live-streams.ts'
 import { addLogin } from './login/login.routes.ts'
-import { type ShowCheck, showOverview } from './overview/overview.page.ts'
+import { overviewPage } from './overview/overview.page.ts'
 import { type ParcelSection, parcelPages } from './parcels/parcel.pages.ts'
 import { createPageTable, createServePage, type PageTable, pageMeant, presentAsset } from './serve-page.ts'
 import type { SessionSettings, Sessions } from './session.ts'
@@ -42,8 +42,6 @@ export interface PortalOptions extends UseCases, SettingsPagesOptions {
   readonly log: Log
   /** What wings show on the page of a parcel. */
   readonly parcelSections: readonly ParcelSection[]
-  /** What wings show on the overview. */
-  readonly overviewChecks: readonly ShowCheck[]
 }
 
 export interface Portal {
@@ -78,7 +76,7 @@ export function createPortal(options: PortalOptions, offered: readonly PageRoute
   })
 
   const overviews: readonly PageRoute[] = [
-    getPage('/', async (visit) => ({ page: await showOverview(visit, overview.read, options.overviewChecks) }), { scope: 'status' }),
+    getPage('/', async (visit) => ({ page: overviewPage(visit, await overview.read()) }), { scope: 'status' }),
     getPage('/carrier', async (visit) => ({ page: carrierPage(visit, await overview.read()) })),
   ]
   const pages = [parcelPages, webhookPages, deliveryPages, settingsPages, auditPages, reloadPages].flatMap((pagesOf) => pagesOf(options))

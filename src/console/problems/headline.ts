@@ -10,7 +10,7 @@ import {
 } from '../../core/domain/polling/carrier-answer.ts'
 import type { RefusedCause } from '../refused/refused-pushes.rules.ts'
 import { spellText, wholeSpell } from './explain-pushes.ts'
-import { doPollsReplacePushes, isNew, type Problem, pushEvidence, pushStanding, type Situation } from './verdict.ts'
+import { doPollsReplacePushes, isNew, type Problem, pushEvidence, pushStanding, type Situation, type Stalled } from './verdict.ts'
 import { plainText } from './words.ts'
 
 const HOUR_MS = 3_600_000
@@ -37,12 +37,19 @@ export function headlineOf(situation: Situation, problems: readonly Problem[], n
   if (problems.length > 0) return { verdict: 'problems', text: counted(problems.length, 'problem', 'problems'), caveats }
   const clauses = found.flatMap(({ clause }) => clause ?? [])
   const but = clauses.length === 0 ? '' : `, but ${clauses.join(', and ')}`
-  if (isNew(situation)) return { verdict: 'new', text: `Ready: waiting for the first push${but}`, caveats }
+  const stalled = stalledText(situation.stalled)
+  if (isNew(situation)) return { verdict: 'new', text: `Ready: waiting for the first push${but}${stalled}`, caveats }
   const unproven = withoutEvidence(situation)
-  if (unproven.length === 0) return { verdict: 'works', text: `Everything works${but}`, caveats }
-  const text = `No trouble seen; ${counted(unproven.length, 'check has', 'checks have')} no evidence yet${but}`
+  if (unproven.length === 0) return { verdict: 'works', text: `Everything works${but}${stalled}`, caveats }
+  const text = `No trouble seen; ${counted(unproven.length, 'check has', 'checks have')} no evidence yet${but}${stalled}`
   const more = unproven.length <= NAMED_MAX ? '' : ` and ${counted(unproven.length - NAMED_MAX, 'more', 'more')}`
   return { verdict: 'works', text, caveats: [`No evidence yet: ${unproven.slice(0, NAMED_MAX).join(', ')}${more}.`, ...caveats] }
+}
+
+/** Stalled parcels are no trouble of the relay, but who reads that it works should not miss them. */
+function stalledText(stalled: Stalled | null): string {
+  if (stalled === null || stalled.parcels === 0) return ''
+  return `; ${stalled.isAll ? '' : 'at least '}${counted(stalled.parcels, 'parcel is', 'parcels are')} stalled`
 }
 
 /** So many checks without evidence are named. */

@@ -170,8 +170,16 @@ export interface Situation extends Glance {
   /** How each endpoint in trouble failed last, by endpoint id. */
   readonly failures: ReadonlyMap<string, FailureGroup>
   readonly webhook: WebhookView
+  /** The parcels that rules find stalled; null: no rule watches over parcels. This is no problem of the relay. */
+  readonly stalled: Stalled | null
   /** The missed pushes of each of the last 24 hours, the oldest hour first. */
   readonly missedByHour: readonly MissedInHour[]
+}
+
+export interface Stalled {
+  readonly parcels: number
+  /** False: there are so many that not all were counted. */
+  readonly isAll: boolean
 }
 
 /** The address of the public listener to which the carrier pushes. */

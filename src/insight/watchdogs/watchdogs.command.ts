@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { type AskRelay, asking, type ClientOptions, describeProblem, order } from '../../console/cli/asking/ask-relay.ts'
-import { addLimitOption, type LimitOptions, printList } from '../../console/cli/asking/lists.ts'
+import { type AskRelay, asking, type ClientOptions, order } from '../../console/cli/asking/ask-relay.ts'
+import { addLimitOption, type LimitOptions, listUpTo, printList } from '../../console/cli/asking/lists.ts'
 import { failUsage } from '../../console/cli/exit-codes.ts'
 import { age, createProgressLine, plain, table } from '../../console/cli/terminal.ts'
 import { counted } from '../../core/domain/amounts.ts'
@@ -29,6 +29,7 @@ interface ListOptions extends ClientOptions, LimitOptions {
 
 function listCommand(): Command {
   const command = new Command('list')
+    .alias('stalled')
     .description('list the rules, and the parcels that they find stalled')
     .option('--rule <name>', 'only those that this rule finds')
     .option('--parcel <identifier>', 'only this parcel')
@@ -37,26 +38,45 @@ function listCommand(): Command {
   return asking(addLimitOption(command), async (ask, { rule, parcel, reference, ended, limit, ...options }: ListOptions) => {
     if (parcel !== undefined && parseIdentifier(parcel) === null)
       return failUsage(`watchdogs: --parcel: ${describeBadIdentifier(parcel)} --reference takes the number of an order.`)
-    const view = await ask<WatchdogsAnswer>('GET', '/relay/watchdogs')
-    if (!view.ok) throw new Error(describeProblem(view))
-    if (options.json !== true) process.stdout.write(presentRules(view.body))
-    const query = { rule, parcel, reference, open: ended === true ? undefined : 'true' }
-    await printList<BreachAnswer>(ask, { path: '/relay/watchdogs/breaches', name: 'breaches', limit, query }, options, present)
+    const list = { path: '/relay/watchdogs/breaches', name: 'breaches' }
+    const filter = { rule, parcel, reference }
+    const present = async (breaches: readonly BreachAnswer[]) => {
+      const view = await order<WatchdogsAnswer>(ask, 'GET', '/relay/watchdogs')
+      const shown = breaches.length > 0 ? presentBreaches(breaches) : `No parcel is stalled.${await overNote()}\n`
+      const isOfAll = Object.values(filter).every((value) => value === undefined)
+      return isOfAll ? `${presentRules(view)}\n${shown}` : `${shown}${waitNote(view)}`
+    }
+    /** Who asks about an order later, when all is over, must not take it for one that never was late. */
+    const overNote = async () => {
+      if (ended === true) return ''
+      const { items } = await listUpTo<BreachAnswer>(ask, { ...list, limit: 1, query: filter })
+      return items.length === 0 ? '' : ' What was and is over: --ended.'
+    }
+    const query = { ...filter, open: ended === true ? undefined : 'true' }
+    await printList<BreachAnswer>(ask, { ...list, limit, query }, options, present)
   })
 }
 
-function presentRules({ watchdogs, waiting, heldSince }: WatchdogsAnswer): string {
-  if (watchdogs.length === 0) return 'The config has no rules: see watchdogs in docs/configuration.md.\n'
+const NO_RULES = 'The config has no rules: see watchdogs in docs/configuration.md.\n'
+
+function presentRules(view: WatchdogsAnswer): string {
+  if (view.watchdogs.length === 0) return NO_RULES
   const rules = table(
     ['rule', 'stalled', 'in effect for'],
-    watchdogs.map(({ name, open, loadedAt }) => [name, String(open), loadedAt === null ? 'not yet' : age(loadedAt)]),
+    view.watchdogs.map(({ name, open, loadedAt }) => [name, String(open), loadedAt === null ? 'not yet' : age(loadedAt)]),
   )
-  const held = heldSince === null ? '' : ` Nothing is told for ${age(heldSince)}: neither pushes nor polls tell anything.`
-  return `${rules}${waiting === 0 ? '' : `${counted(waiting, 'parcel waits', 'parcels wait')} for an answer of the carrier.${held}\n`}\n`
+  return `${rules}${waitNote(view)}`
 }
 
-function present(breaches: readonly BreachAnswer[]): string {
-  if (breaches.length === 0) return 'No parcel is stalled.\n'
+/** Says why something may not be told yet. */
+function waitNote({ watchdogs, waiting, heldSince }: WatchdogsAnswer): string {
+  if (watchdogs.length === 0) return NO_RULES
+  const held = heldSince === null ? '' : ` Nothing is told for ${age(heldSince)}: neither pushes nor polls tell anything.`
+  return waiting === 0 ? '' : `${counted(waiting, 'parcel waits', 'parcels wait')} for an answer of the carrier.${held}\n`
+}
+
+/** A breach that is over has lasted until then, however long ago that was. */
+export function presentBreaches(breaches: readonly BreachAnswer[], nowMs = Date.now()): string {
   const hasOrders = breaches.some(({ reference }) => reference !== null)
   return table(
     [...(hasOrders ? ['order'] : []), 'parcel', 'rule', 'why', 'stalled for', 'checked', 'over'],
@@ -65,9 +85,9 @@ function present(breaches: readonly BreachAnswer[]): string {
       parcel.identifiers[0] ?? parcel.id,
       plain(rule),
       plain(why ?? 'the rule is gone or has changed'),
-      age(since, endedAt === null ? Date.now() : Date.parse(endedAt)),
+      age(since, endedAt === null ? nowMs : Date.parse(endedAt)),
       checked ? 'yes' : 'no',
-      endedAt === null ? '' : `${age(endedAt)} ago`,
+      endedAt === null ? '' : `${age(endedAt, nowMs)} ago`,
     ]),
   )
 }

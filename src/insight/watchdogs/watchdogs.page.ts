@@ -2,10 +2,9 @@ import { z } from 'zod'
 import { mistakeIn } from '../../console/portal/form.ts'
 import { html, link, type Markup, markup, type Part, withQuery } from '../../console/portal/html.ts'
 import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../../console/portal/layout.ts'
-import type { ShowCheck } from '../../console/portal/overview/overview.page.ts'
 import type { ParcelSection } from '../../console/portal/parcels/parcel.pages.ts'
 import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts'
-import { asOfLine, crumbs, headline, stateMark, table } from '../../console/portal/parts.ts'
+import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
 import { timeInTable } from '../../console/portal/times.ts'
 import { counted, countText, parseDuration } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
@@ -33,20 +32,6 @@ export function watchdogSections({ manageWatchdogs }: Parts): readonly ParcelSec
       },
     },
   ]
-}
-
-/** Says on the overview how many parcels are stalled, if rules watch over parcels. */
-export function watchdogCheck({ manageWatchdogs }: Parts): ShowCheck {
-  return async ({ to, person }) => {
-    const stalled = await manageWatchdogs.stalled()
-    if (stalled === null) return null
-    const { parcels, isAll } = stalled
-    const leads = person.scope === 'admin' ? html` ${link(to`/watchdogs`, 'Watchdogs')}` : null
-    if (parcels === 0)
-      return { row: ['Watchdogs', stateMark('ok', 'none stalled'), html`No rule finds a parcel stalled.${leads}`], note: null }
-    const sentence = html`${isAll ? '' : 'At least '}${counted(parcels, 'parcel is', 'parcels are')} stalled.${leads}`
-    return { row: ['Watchdogs', stateMark('warn', `${isAll ? '' : 'at least '}${countText(parcels)} stalled`), sentence], note: sentence }
-  }
 }
 
 /** Makes the page that shows the rules and the parcels that they find stalled, and tries rules that its form sends. */

@@ -92,6 +92,10 @@ test('--help shows what a command does, its options and its example, and exits w
   expect(help.stdout).toMatch(/^Usage: parcel-relay endpoints add \[options\] <name> <url>/)
   expect(help.stdout).toContain('RELAY_URL')
   expect(help.stdout).toMatch(/\nExample:\n {2}\$ parcel-relay endpoints add shop /)
+  const stalled = await runCommand(['watchdogs', 'stalled', '--help'])
+  expect([stalled.code, stalled.stdout]).toEqual([0, expect.stringContaining('--reference')])
+  const stranger = { code: 2, stdout: '', stderr: expect.stringMatching(/unknown command 'stalled'[\s\S]*"parcel-relay --help" lists all/) }
+  expect(await runCommand(['stalled', '--help'])).toMatchObject(stranger)
   const unknown = await runCommand(['endpoints', 'list', '--nosuch'])
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("unknown option '--nosuch'")])
 })

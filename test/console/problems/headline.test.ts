@@ -21,6 +21,20 @@ test('a relay without a problem or a caveat works', () => {
   expect(headline({})).toEqual({ verdict: 'works', text: 'Everything works', caveats: [] })
 })
 
+test('stalled parcels are in the headline and no problem, beside any caveat', () => {
+  const [one, many] = [
+    { parcels: 1, isAll: true },
+    { parcels: 1000, isAll: false },
+  ]
+  expect(headline({ stalled: one })).toEqual({ verdict: 'works', text: 'Everything works; 1 parcel is stalled', caveats: [] })
+  expect(headline({ stalled: { parcels: 0, isAll: true } }).text).toBe('Everything works')
+  expect(headline({ stalled: many, carrier: TIMED_OUT }).text).toBe(
+    'Everything works, but the last call to the carrier failed; at least 1,000 parcels are stalled',
+  )
+  const fresh = { counts: { ...WELL.counts, parcels: 0 }, pushes: { ...WELL.pushes, lastPushAtMs: null } }
+  expect(headline({ ...fresh, stalled: one }).text).toContain('Ready: waiting for the first push; 1 parcel is stalled')
+})
+
 test('what nothing has shown to work is counted as without evidence, and named', () => {
   const untried = endpointState({ name: 'shop' }, { health: { ...newHealth, lastSuccessAtMs: null } })
   const proven = endpointState({ name: 'till' }, { health: { ...newHealth, lastSuccessAtMs: 1 } })

@@ -35,13 +35,26 @@ test('9.3: a stalled parcel is asked about, told in the feed, and over with its 
   })
   const visitor = await loggedInAt(relay.internalUrl)
   const overview = async (by = visitor) => (await by.get('/')).text
-  expect((await overview()).split('1 parcel is stalled. <a href="/watchdogs"')).toHaveLength(3)
-  expect(await overview(await loggedInAt(relay.internalUrl, SHOP))).toMatch(/1 parcel is stalled\.(?! <a)/)
+  expect(await overview()).toMatch(/; 1 parcel is stalled<\/h1>[\s\S]*1 stalled[\s\S]*not at fault\. <a href="\/watchdogs"/)
+  expect(await overview(await loggedInAt(relay.internalUrl, SHOP))).toMatch(/1 stalled[\s\S]*not at fault\.(?! <a)/)
   const env = operatorEnv(relay)
+  const glance = async () => (await operate('GET', '/relay/overview')).body
+  expect(await glance()).toMatchObject({
+    verdict: 'works',
+    headline: expect.stringMatching(/; 1 parcel is stalled$/),
+    problems: [],
+    watchdogs: { stalled: 1, isAll: true },
+  })
+  expect(await runCommand(['status'], env)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\w.*; 1 parcel is stalled\n[\s\S]*\nwatchdogs +1 stalled +parcel-relay watchdogs says which/),
+  })
   expect((await runCommand(['watchdogs'], env)).stdout).toMatch(/no-scan\s+1\s[\s\S]*no-scan/)
   await push(publicUrl, scan('TerminalArrived', Date.now() - HOUR_MS))
   await vi.waitFor(async () => expect(await breaches()).toMatchObject([{ endedAt: expect.any(String) }]), 20_000)
   expect(await overview()).toContain('No rule finds a parcel stalled.')
+  expect(await glance()).toMatchObject({ headline: expect.not.stringContaining('stalled'), watchdogs: { stalled: 0 } })
+  expect((await runCommand(['status'], env)).stdout).toMatch(/\nwatchdogs +none stalled/)
   expect(await breaches('?open=true')).toEqual([])
   expect(await breaches('?parcel=AB123456789SE&rule=other')).toEqual([])
   const events = z.object({ events: z.array(z.object({ kind: z.string(), watchdog: z.object({ rule: z.string() }).optional() })) })
@@ -74,6 +87,8 @@ test('rules are tried on stored histories; a wrong rule is refused with what and
   )
   const wrong = await operate('POST', '/relay/watchdogs/try', [{ name: 'x', when: {} }])
   expect([wrong.status, wrong.body.detail]).toEqual([400, expect.stringContaining('0.when must name a status')])
+  const twice = await operate('POST', '/relay/watchdogs/try', [RULE, { ...RULE, notWithin: '3h' }])
+  expect([twice.status, twice.body.detail]).toEqual([400, expect.stringContaining('1.name must be unique')])
   expect((await runCommand(['watchdogs', 'try', join(folder, 'none.yaml')], env)).code).not.toBe(0)
 })
 
@@ -114,7 +129,12 @@ test('which parcels of an order are late, and why, is one question, of commands,
   expect(await breaches('?reference=ORDER-1')).toEqual([])
   const ofOrder = await command('watchdogs', '--reference', 'ORDER-1207')
   expect(ofOrder.stdout).toMatch(/ORDER-1207\s+\w+\s+no-scan\s+Ingested, and nothing within 1h/)
-  expect((await command('watchdogs', '--reference', 'ORDER-1')).stdout).toContain('No parcel is stalled.')
+  // The answer comes first, and the rules of all parcels not at all.
+  expect(ofOrder.stdout).toMatch(/^ORDER +PARCEL/i)
+  expect(ofOrder.stdout).not.toMatch(/in effect for/i)
+  expect((await command('watchdogs')).stdout).toMatch(/in effect for/i)
+  expect((await command('watchdogs', '--reference', 'ORDER-1', '--ended')).stdout).toBe('No parcel is stalled.\n')
+  expect((await command('watchdogs', '--reference', 'ORDER-1')).stdout).toBe('No parcel is stalled.\n')
   const refused = await command('watchdogs', '--parcel', 'ORDER-1207')
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringMatching(/hyphen\. --reference takes the number of an order/)])
   expect((await command('watchdogs', '--reference', 'ORDER-9')).stderr).toContain('No parcel belongs to an order with this number')
@@ -129,4 +149,9 @@ test('which parcels of an order are late, and why, is one question, of commands,
   expect(one).toContain('Stalled now of the order ORDER-1207')
   expect(one).toContain(`<small>${why}</small>`)
   expect((await visitor.get('/watchdogs?reference=ORDER-1')).text).not.toContain(`<small>${why}</small>`)
+  // Two hours late, an hour stalled: the scan ended it, and nothing since counts.
+  await push(publicUrl, scan('TerminalArrived', Date.now() - 60_000))
+  await vi.waitFor(async () => expect(await breaches('?open=true')).toEqual([]), 20_000)
+  expect((await command('watchdogs', '--reference', 'ORDER-1207')).stdout).toBe('No parcel is stalled. What was and is over: --ended.\n')
+  expect((await command('watchdogs', 'stalled', '--reference', 'ORDER-1207', '--ended')).stdout).toContain('ORDER-1207')
 })

@@ -34,5 +34,6 @@ export const WELL: Situation = {
   clockDoubt: null,
   backupFailing: null,
   concerns: [],
+  stalled: null,
   webhook: { path: '/webhooks/status', misdirected: [] },
 }

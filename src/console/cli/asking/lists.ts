@@ -52,12 +52,12 @@ export async function printList<Item>(
   ask: AskRelay,
   asked: AskedList,
   { json }: ClientOptions,
-  present: (items: readonly Item[]) => string,
+  present: (items: readonly Item[]) => string | Promise<string>,
   noteOn: (items: readonly Item[]) => string = () => '',
 ): Promise<void> {
   const { items, next } = await listUpTo<Item>(ask, asked)
   if (json === true) return void process.stdout.write(`${JSON.stringify({ [asked.name]: items, next })}\n`)
-  process.stdout.write(present(items))
+  process.stdout.write(await present(items))
   const more = next === null ? '' : `There are more than these ${items.length}: raise --limit, or narrow the list down.\n`
   if (noteOn(items) + more !== '') process.stderr.write(noteOn(items) + more)
 }

@@ -26,32 +26,8 @@ import { renderPage, type Visit } from '../layout.ts'
 import { actionButton, asOfLine, eventTable, headline, icon, island, sentenceOnPage, stateMark, table, wordsOnPage } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
 
-/** What a wing shows on the overview. */
-export interface OfferedCheck {
-  /** Its row among the checks. */
-  readonly row: readonly [check: string, state: Part, evidence: Part]
-  /** What stands below the headline too; null: nothing. */
-  readonly note: Part
-}
-
-/** Looks at what a wing checks; null: it has nothing to show. A visitor may have the scope `status` only. */
-export type ShowCheck = (visit: Visit) => Promise<OfferedCheck | null>
-
-/** Makes a check of the overview from use cases. */
-export type CheckOf<Options> = (options: Options) => ShowCheck
-
-/** Makes the overview with the checks of wings. */
-export async function showOverview(visit: Visit, read: () => Promise<Situation & Past>, offered: readonly ShowCheck[]): Promise<string> {
-  const [situation, checked] = await Promise.all([read(), Promise.all(offered.map((show) => show(visit)))])
-  return overviewPage(
-    visit,
-    situation,
-    checked.filter((check) => check !== null),
-  )
-}
-
 /** The page says whether everything works and, if not, what is wrong, since when, and who must do what. */
-export function overviewPage(visit: Visit, situation: Situation & Past, offered: readonly OfferedCheck[] = []): string {
+export function overviewPage(visit: Visit, situation: Situation & Past): string {
   const { nowMs, to, person } = visit
   const problems = problemsOf(situation)
   const { verdict, text: title, caveats } = headlineOf(situation, problems, nowMs)
@@ -63,14 +39,13 @@ export function overviewPage(visit: Visit, situation: Situation & Past, offered:
         : verdict === 'new'
           ? icon('none')
           : icon('ok', 'ok')
-  const notes = offered.flatMap(({ note }) => (note === null ? [] : html`${note} `))
-  const also = [...caveats.map((sentence) => html`${sentenceOnPage(sentence, nowMs)} `), ...notes]
+  const also = caveats.map((sentence) => html`${sentenceOnPage(sentence, nowMs)} `)
   const main = html`${headline({ title: html`${mark}${title}`, lead: problems.length > 0 ? leadOf(situation, problems, nowMs) : html`${also}${leadOf(situation, problems, nowMs)}`, asOf: asOfLine(nowMs, to`/`, true), isLive: true })}
 ${island('problems', html`${problemSections(visit, situation, problems)}${problems.length === 0 || also.length === 0 ? null : html`<p>Also: ${also}</p>`}`)}
 ${island(
   'checks',
   html`<h2>${problems.length === 0 ? 'Checks' : 'What works, and what can wait'}</h2>
-${checks(visit, situation, offered)}`,
+${checks(visit, situation)}`,
 )}
 ${trafficSection(situation.traffic)}
 <h2>What happened</h2>
@@ -100,7 +75,7 @@ function leadOf(situation: Situation, problems: readonly Problem[], nowMs: numbe
 /** The problems during which the relay may miss pushes about parcels that it does not know. Polls find only entries of known parcels. */
 const LACKS_PUSHES: readonly Problem['kind'][] = ['pushes_silent', 'pushes_lossy', 'silence_over', 'pushes_refused', 'quarantined']
 
-function checks({ to, person, nowMs }: Visit, situation: Situation, offered: readonly OfferedCheck[]): Markup {
+function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
   const { carrier, pushes, endpoints, counts, disk, replicas } = situation
   const isAdmin = person.scope === 'admin'
   const count = (condition: EndpointCondition) => endpoints.filter((one) => conditionOf(one) === condition).length
@@ -139,7 +114,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation, offered: rea
         stateMark(counts.parcels === 0 ? 'none' : 'ok', `${countText(counts.parcels)} known`),
         html`${counted(counts.watched, 'is', 'are')} checked, ${counted(counts.overdue, 'is', 'are')} due now.${counts.unknown === 0 ? null : html` ${link(withQuery(to`/parcels`, { stopped: 'unknown' }), `${countText(counts.unknown)} given up as unknown to the carrier`)}.`} ${link(to`/parcels`, 'Parcels')}`,
       ],
-      ...offered.map(({ row }) => row),
+      ...watchdogRow({ to, person }, situation),
       ...(disk === null
         ? []
         : [
@@ -152,6 +127,21 @@ function checks({ to, person, nowMs }: Visit, situation: Situation, offered: rea
       ['Replicas', stateMark('ok', countText(replicas.length)), replicas.map(({ name }) => name).join(', ')],
     ].map((row) => [...row]),
   })
+}
+
+function watchdogRow({ to, person }: Pick<Visit, 'to' | 'person'>, { stalled }: Situation): readonly (readonly Part[])[] {
+  if (stalled === null) return []
+  const { parcels, isAll } = stalled
+  const mark =
+    parcels === 0 ? stateMark('ok', 'none stalled') : stateMark('warn', `${isAll ? '' : 'at least '}${countText(parcels)} stalled`)
+  const lead = person.scope === 'admin' ? html` ${link(to`/watchdogs`, 'Watchdogs')}` : null
+  return [
+    [
+      'Watchdogs',
+      mark,
+      html`${parcels === 0 ? 'No rule finds a parcel stalled.' : 'Your rules find them so; the relay is not at fault.'}${lead}`,
+    ],
+  ]
 }
 
 /** Refused pushes that have all come again are no problem, but people who saw the refusal want to know. */

@@ -28,6 +28,7 @@ function overviewOf(
     refused: async () => [],
     concerns: async () => [],
     clock: { now },
+    stalled: async () => null,
     webhook: async () => ({ path: '/', misdirected: [] }),
     ...more,
   })
