@@ -1477,17 +1477,21 @@ export interface components {
             replica: string;
         } | {
             /** @constant */
-            event: "store_restored";
+            event: "test";
             /** Format: date-time */
             at: string;
-            backup: string;
-            madeAt: string | null;
-            /** @description The last sequence of the backup. */
-            lastSequence: number;
-            /** @description The next event of the feed gets a sequence above this. */
-            nextSequence: number;
-            /** @description How many deliveries were accepted after the backup; null: not known. */
-            delivered: number | null;
+        } | {
+            /** @constant */
+            event: "job_ended";
+            /** Format: date-time */
+            at: string;
+            job: {
+                id: string;
+                kind: string;
+            };
+            state: string;
+            done: number;
+            failure: string | null;
         } | {
             /** @constant */
             event: "backup_failed";
@@ -1508,16 +1512,17 @@ export interface components {
             since: string;
         } | {
             /** @constant */
-            event: "job_ended";
+            event: "store_restored";
             /** Format: date-time */
             at: string;
-            job: {
-                id: string;
-                kind: string;
-            };
-            state: string;
-            done: number;
-            failure: string | null;
+            backup: string;
+            madeAt: string | null;
+            /** @description The last sequence of the backup. */
+            lastSequence: number;
+            /** @description The next event of the feed gets a sequence above this. */
+            nextSequence: number;
+            /** @description How many deliveries were accepted after the backup; null: not known. */
+            delivered: number | null;
         } | {
             /** @constant */
             event: "retention_held";
@@ -1562,11 +1567,6 @@ export interface components {
              * @description When it began.
              */
             since: string;
-        } | {
-            /** @constant */
-            event: "test";
-            /** Format: date-time */
-            at: string;
         };
         "Problem.bad_request": {
             /** @constant */
@@ -3232,17 +3232,22 @@ export interface components {
         } | {
             id: string;
             /** @constant */
-            event: "store_restored";
+            event: "test";
             /** Format: date-time */
             at: string;
-            backup: string;
-            madeAt: string | null;
-            /** @description The last sequence of the backup. */
-            lastSequence: number;
-            /** @description The next event of the feed gets a sequence above this. */
-            nextSequence: number;
-            /** @description How many deliveries were accepted after the backup; null: not known. */
-            delivered: number | null;
+        } | {
+            id: string;
+            /** @constant */
+            event: "job_ended";
+            /** Format: date-time */
+            at: string;
+            job: {
+                id: string;
+                kind: string;
+            };
+            state: string;
+            done: number;
+            failure: string | null;
         } | {
             id: string;
             /** @constant */
@@ -3266,16 +3271,17 @@ export interface components {
         } | {
             id: string;
             /** @constant */
-            event: "job_ended";
+            event: "store_restored";
             /** Format: date-time */
             at: string;
-            job: {
-                id: string;
-                kind: string;
-            };
-            state: string;
-            done: number;
-            failure: string | null;
+            backup: string;
+            madeAt: string | null;
+            /** @description The last sequence of the backup. */
+            lastSequence: number;
+            /** @description The next event of the feed gets a sequence above this. */
+            nextSequence: number;
+            /** @description How many deliveries were accepted after the backup; null: not known. */
+            delivered: number | null;
         } | {
             id: string;
             /** @constant */
@@ -3324,12 +3330,6 @@ export interface components {
              * @description When it began.
              */
             since: string;
-        } | {
-            id: string;
-            /** @constant */
-            event: "test";
-            /** Format: date-time */
-            at: string;
         };
         Tallies: {
             tallies: {
@@ -5880,7 +5880,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 /** @example endpoint_failing */
-                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_full" | "disk_usable" | "disk_recovered" | "clock_doubted" | "clock_trusted" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up" | "watchdogs_held" | "watchdogs_resumed";
+                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "pushes_not_understood" | "pushes_understood" | "disk_low" | "disk_full" | "disk_usable" | "disk_recovered" | "clock_doubted" | "clock_trusted" | "reloaded" | "reload_failed" | "certificate_expiring" | "job_ended" | "backup_failed" | "backup_recovered" | "store_restored" | "retention_held" | "retention_gave_up" | "watchdogs_held" | "watchdogs_resumed";
                 from?: string;
                 to?: string;
             };
@@ -7386,4 +7386,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 0f7fe45c7b98fd48bfe2b99911653d95cc98fefd235204e9243aaf58e3430726
+// Made of docs/openapi.json with the SHA-256 ac0cad1100fb6b28c8cb4331de76344b60d5ffa4c3206f7f8a1b78a624db4f32

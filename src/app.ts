@@ -1,11 +1,11 @@
 import { beginDuties } from './assembly/duties.ts'
 import { startMover } from './assembly/hosting/threads.ts'
 import { openInternalApi } from './assembly/internal-api.ts'
+import { loadOperatorEvents } from './assembly/internal-listener.ts'
 import { createReload } from './assembly/reloading.ts'
 import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'
 import { openStorage } from './assembly/storage/storage.ts'
-import { openOperator } from './console/events/operator.routes.ts'
-import { formatOperatorEvent } from './console/events/operator-words.rules.ts'
+import { createFormatOperatorEvent, openOperator } from './console/events/operator.routes.ts'
 import type { ConcernFacts } from './console/problems/concern.ts'
 import { openRefusedPushes } from './console/refused/refused-pushes.ts'
 import { openConcerns, openReporting, openTallies, openUnstored, type Reporting, startTelling } from './console/reporting/reporting.ts'
@@ -104,6 +104,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
 
   await endpointKeys.check()
   let publicUrl = ''
+  const formatOperatorEvent = createFormatOperatorEvent(await loadOperatorEvents())
   const delivery = await openDelivery(config, { ...answering, formatOperatorEvent })
   closing.add(() => delivery.stop())
   dispatch.connect(delivery)

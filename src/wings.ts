@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Registry } from 'prom-client'
+import type { EventDescriptions } from './console/events/operator-events.ts'
 import type { SectionsOf } from './console/portal/parcels/parcel.pages.ts'
 import type { PagesOf } from './console/portal/portal.ts'
 import type { ProblemsOf } from './console/reporting/reporting.ts'
@@ -35,6 +36,8 @@ interface Offer {
   readonly metrics?: () => Promise<(registry: Registry, relay: MeasuredParts) => () => unknown>
   /** Problems of the overview: finds what is wrong. */
   readonly problems?: () => Promise<ProblemsOf>
+  /** Events that operators are notified of: their words and members. */
+  readonly events?: () => Promise<EventDescriptions>
   /** Pages of the portal. */
   readonly pages?: () => Promise<PagesOf<UseCases>>
   /** Sections of the portal's page of a parcel. */
@@ -80,6 +83,7 @@ export const WINGS: readonly Offer[] = [
     routes: async () => (await import('./upkeep/jobs/jobs.routes.ts')).JOBS_ROUTES,
     pages: async () => (await import('./upkeep/jobs/jobs.page.ts')).jobPages,
     duty: async () => (await import('./upkeep/jobs/jobs.duty.ts')).jobsDuty,
+    events: async () => (await import('./upkeep/jobs/jobs.routes.ts')).JOB_EVENTS,
   },
   {
     commands: { rebuild: async () => (await import('./upkeep/rebuild/rebuild.command.ts')).rebuildCommand() },
@@ -95,11 +99,13 @@ export const WINGS: readonly Offer[] = [
     pages: async () => (await import('./upkeep/backups/backups.page.ts')).backupPages,
     metrics: async () => (await import('./upkeep/backups/backup.metrics.ts')).registerBackups,
     problems: async () => (await import('./upkeep/backups/backup.problems.ts')).backupProblems,
+    events: async () => (await import('./upkeep/backups/backup.problems.ts')).BACKUP_EVENTS,
   },
   {
     commands: { restore: async () => (await import('./upkeep/restore/restore.command.ts')).restoreCommand(loadServer) },
     duty: async () => (await import('./upkeep/restore/restore.duty.ts')).restoreDuty,
     metrics: async () => (await import('./upkeep/restore/restore.metrics.ts')).registerRestores,
+    events: async () => (await import('./upkeep/restore/restore.duty.ts')).RESTORE_EVENTS,
   },
   {
     commands: { prune: async () => (await import('./upkeep/retention/prune.command.ts')).pruneCommand() },
@@ -108,6 +114,7 @@ export const WINGS: readonly Offer[] = [
     duty: async () => (await import('./upkeep/retention/retention.duty.ts')).retentionDuty,
     metrics: async () => (await import('./upkeep/retention/retention.metrics.ts')).registerRetention,
     problems: async () => (await import('./upkeep/retention/retention.problems.ts')).retentionProblems,
+    events: async () => (await import('./upkeep/retention/retention.problems.ts')).RETENTION_EVENTS,
   },
   {
     routes: async () => (await import('./insight/order/order.routes.ts')).ORDER_ROUTES,
@@ -124,6 +131,7 @@ export const WINGS: readonly Offer[] = [
     parcelSections: async () => (await import('./insight/watchdogs/watchdogs.page.ts')).watchdogSections,
     metrics: async () => (await import('./insight/watchdogs/watchdogs.metrics.ts')).registerWatchdogs,
     problems: async () => (await import('./insight/watchdogs/watchdogs.problems.ts')).watchdogProblems,
+    events: async () => (await import('./insight/watchdogs/watchdogs.problems.ts')).WATCHDOG_EVENTS,
   },
   {
     commands: { export: async () => (await import('./insight/export/export.command.ts')).exportCommand() },

@@ -2,9 +2,10 @@ import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Middleware } from 'koa'
 import { RELOAD_ROUTES, SECRETS_ROUTES } from '../console/api/reload.routes.ts'
-import { OPERATIONS_ROUTES } from '../console/audit/operations.routes.ts'
+import { OPERATIONS_ROUTES, operatorEventsRoute } from '../console/audit/operations.routes.ts'
 import { DOCUMENT_ROUTES, type DocumentRoutePorts } from '../console/document/document.routes.ts'
 import { OPERATOR_ROUTES } from '../console/events/operator.routes.ts'
+import { createOperatorEvents, type OperatorEventTable } from '../console/events/operator-events.ts'
 import { OVERVIEW_ROUTES } from '../console/overview/overview.routes.ts'
 import { PARCEL_LISTS_ROUTES, PARCELS_ROUTES } from '../console/parcels/parcels.routes.ts'
 import { createShowDocs, type DocsOptions } from '../console/portal/docs/docs.ts'
@@ -43,17 +44,25 @@ type InternalPorts = WithAuthorize &
 interface RouteTable {
   readonly internal: readonly Route<InternalPorts>[]
   readonly capabilities: readonly Capability[]
+  readonly events: OperatorEventTable
+}
+
+/** Every operator event: those of the core and the console, and those that wings offer. */
+export async function loadOperatorEvents(): Promise<OperatorEventTable> {
+  return createOperatorEvents(await Promise.all(WINGS.flatMap(({ events }) => events?.() ?? [])))
 }
 
 export async function loadRoutes(): Promise<RouteTable> {
+  const events = await loadOperatorEvents()
   const offers = await Promise.all(WINGS.map(async ({ routes, routesAfter }) => ({ after: routesAfter, routes: (await routes?.()) ?? [] })))
   const offered = (place?: 'deliveries' | 'parcels') => offers.flatMap(({ after, routes }) => (after === place ? routes : []))
   const history = [...TOKEN_ROUTES, ...STATUS_ROUTES]
   const delivery = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES, ...offered('deliveries'), ...OPERATOR_ROUTES]
   const parcels = [...PARCEL_LISTS_ROUTES, ...PARCELS_ROUTES, ...offered('parcels')]
-  const operations = [...OPERATIONS_ROUTES, ...OVERVIEW_ROUTES, ...RELOAD_ROUTES, ...SECRETS_ROUTES]
+  const operations = [operatorEventsRoute(events), ...OPERATIONS_ROUTES, ...OVERVIEW_ROUTES, ...RELOAD_ROUTES, ...SECRETS_ROUTES]
   const admin = [...parcels, ...operations, ...offered(), ...HEALTH_ROUTES, ...DOCUMENT_ROUTES]
   return {
+    events,
     internal: [...history, ...delivery, ...UPSTREAM_ROUTES, ...admin],
     capabilities: [
       { name: 'history', about: "Parcels and their status: the carrier's own API", routes: history },
@@ -89,7 +98,7 @@ const NOTHING: PagesOf<unknown> & SectionsOf<unknown> = () => []
 /** Creates the listener for apps and operators. It serves the carrier's own API, /relay, health and metrics, and the portal. */
 export async function createInternalListener(options: InternalOptions): Promise<RequestListener> {
   const { authenticate, countFailure } = options
-  const [{ internal, capabilities }, offered, sections] = await Promise.all([
+  const [{ internal, capabilities, events }, offered, sections] = await Promise.all([
     loadRoutes(),
     Promise.all(WINGS.map(async ({ pages }) => (await pages?.()) ?? NOTHING)),
     Promise.all(WINGS.map(async ({ parcelSections }) => (await parcelSections?.()) ?? NOTHING)),
@@ -107,7 +116,7 @@ export async function createInternalListener(options: InternalOptions): Promise<
     app.use(plainRequests(options)).use(continueAlways).use(createInternalRouter(ports, internal).routes())
     const parts = { ...options, ...options.portal }
     const portal = createPortal(
-      { ...parts, parcelSections: sections.flatMap((sectionsOf) => sectionsOf(parts)) },
+      { ...parts, wordEvent: events.word, parcelSections: sections.flatMap((sectionsOf) => sectionsOf(parts)) },
       offered.flatMap((pagesOf) => pagesOf(parts)),
     )
     app.use(portal.routes).use(portal.lost).use(methodNotAllowed())

@@ -4,7 +4,7 @@ import { presentReference } from '../../src/console/cli/config.ts'
 import { presentApiDocument } from '../../src/console/document/openapi.ts'
 import { VERSION } from '../../src/package-files.ts'
 import { stampOfTypes } from '../core/http/api-types.ts'
-import { CAPABILITIES } from '../support/relay/routes.ts'
+import { CAPABILITIES, OPERATOR_EVENTS } from '../support/relay/routes.ts'
 
 const page = readFileSync('docs/configuration.md', 'utf8')
 
@@ -15,7 +15,9 @@ test('docs/openapi.d.ts is made from docs/openapi.json (`npm run docs:types`)', 
 })
 
 test('docs/openapi.json is what `npm run docs` makes from the table of routes', () => {
-  expect(readFileSync('docs/openapi.json', 'utf8')).toBe(presentApiDocument({ version: VERSION, capabilities: CAPABILITIES }))
+  expect(readFileSync('docs/openapi.json', 'utf8')).toBe(
+    presentApiDocument({ version: VERSION, capabilities: CAPABILITIES, events: OPERATOR_EVENTS }),
+  )
 })
 
 test('docs/configuration.md gives every setting a type and a meaning', () => {

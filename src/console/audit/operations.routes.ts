@@ -9,7 +9,7 @@ import {
   TARGET_KINDS,
 } from '../../core/domain/admin/operator-action.ts'
 import { readTallyKind, SPANS, type Tally, type TallyKind, type TallySpan } from '../../core/domain/admin/tally.ts'
-import { OPERATOR_EVENTS, type OperatorEventQuery, type TimeCursor, type ToldEvent } from '../../core/domain/delivery/operator-event.ts'
+import type { OperatorEventQuery, TimeCursor, ToldEvent } from '../../core/domain/delivery/operator-event.ts'
 import { parseTypedIdentifier, TRACKING_IDS_MAX } from '../../core/domain/identifiers.ts'
 import { wrongInput } from '../../core/domain/read-input.ts'
 import type { Reads } from '../../core/flow/relay.ts'
@@ -23,7 +23,7 @@ import {
 } from '../../core/http/server/answer-schemas.ts'
 import { instant, oneOf, page, query, read, text } from '../../core/http/server/route.ts'
 import { listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
-import { listedEventSchema } from '../events/operator.routes.ts'
+import type { OperatorEventTable } from '../events/operator-events.ts'
 
 /** Lists the events that operators were notified of, and the orders that they gave (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
 export type OperationQueries = ReturnType<typeof createOperationQueries>
@@ -144,17 +144,20 @@ const talliesSchema = named('Tallies', () =>
 
 const timed = { ...page, cursor: read(readTimeCursor, 'must be the "next" of the previous page') }
 
-/** Operator events, counts, and the audit trail. */
-export const OPERATIONS_ROUTES = [
-  listRoute('/relay/operator-events', {
+export function operatorEventsRoute({ names, listed }: Pick<OperatorEventTable, 'names' | 'listed'>) {
+  return listRoute('/relay/operator-events', {
     summary: 'List what happened',
     description: 'Operator events of the last 400 days, newest first, whether or not they are posted anywhere.',
-    query: query({ ...timed, event: oneOf(OPERATOR_EVENTS), from: instant, to: instant }),
-    items: ['events', listedEventSchema],
+    query: query({ ...timed, event: oneOf(names), from: instant, to: instant }),
+    items: ['events', listed],
     example: 'event=endpoint_failing&limit=10',
     read: ({ operations }, { from, to, ...asked }) => operations.events({ ...asked, fromMs: from, toMs: to }),
     present: presentEvent,
-  }),
+  })
+}
+
+/** Counts, and the audit trail. */
+export const OPERATIONS_ROUTES = [
   queryRoute('get', '/relay/tallies', {
     summary: 'Count by the hour or the day',
     description:

@@ -3,7 +3,7 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathItem
 import { EXAMPLE_EVENT, eventSchema } from '../../core/http/ingest/webhook.routes.ts'
 import { createProblemAnswers } from '../../core/http/server/answer-schemas.ts'
 import type { Capability, PathParameter, RouteAnswer, RouteRow } from '../../core/http/server/route.ts'
-import { operatorEventSchema } from '../events/operator.routes.ts'
+import type { OperatorEventTable } from '../events/operator-events.ts'
 
 const ABOUT = `The relay receives, polls, merges, serves and relays a carrier's parcel status.
 
@@ -16,9 +16,10 @@ const PUBLIC = { servers: [{ url: '.', description: 'The public listener' }] }
 interface DocumentOptions {
   readonly version: string
   readonly capabilities: readonly Capability[]
+  readonly events: Pick<OperatorEventTable, 'posted'>
 }
 
-function createApiDocument({ version, capabilities }: DocumentOptions) {
+function createApiDocument({ version, capabilities, events }: DocumentOptions) {
   const respond = createProblemResponses()
   const paths = new Map<string, ZodOpenApiPathItemObject>()
   for (const capability of capabilities) {
@@ -36,7 +37,7 @@ function createApiDocument({ version, capabilities }: DocumentOptions) {
       paths: Object.fromEntries(paths),
       webhooks: {
         parcelEvent: { post: pushOperation('parcelEvent', endpointPush()) },
-        operatorEvent: { post: pushOperation('operatorEvent', operatorPush()) },
+        operatorEvent: { post: pushOperation('operatorEvent', operatorPush(events)) },
       },
       components: {
         securitySchemes: {
@@ -217,11 +218,11 @@ const endpointPush = (): PushedEvent => ({
   example: EXAMPLE_EVENT,
 })
 
-const operatorPush = (): PushedEvent => ({
+const operatorPush = ({ posted }: DocumentOptions['events']): PushedEvent => ({
   summary: 'Something that operators should know, to the address in the setting `operator`',
   description: 'Signed and retried like any delivery.',
   headers: z.object(pushHeaders()),
-  body: operatorEventSchema(),
+  body: posted(),
   example: {
     event: 'endpoint_failing',
     endpoint: { id: '1', name: 'shop' },

@@ -1,18 +1,20 @@
-import { z } from 'zod'
 import { type Actor, shownTest } from '../../core/domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../core/domain/delivery/delivery.ts'
 import type { EndpointState } from '../../core/domain/delivery/endpoint-state.ts'
-import { encodeOperatorEvent, type OperatorEvent, WAITED_COUNTED_MAX } from '../../core/domain/delivery/operator-event.ts'
+import { encodeOperatorEvent, type OperatorMessage } from '../../core/domain/delivery/operator-event.ts'
 import { AppError } from '../../core/domain/errors.ts'
+import { isObject, member, readJson } from '../../core/domain/json-body.ts'
 import { recordTest, type SendOncePorts, sendOnce, sendTest } from '../../core/flow/delivery/dispatching/send-delivery.ts'
 import type { PostOperator } from '../../core/flow/ports.ts'
 import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
 import { presentTest, testSchema } from '../../core/http/delivery/endpoints.routes.ts'
-import { type AnswerOf, instant as instantAnswer, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import type { AnswerOf } from '../../core/http/server/answer-schemas.ts'
 import { callRoute } from '../../core/http/server/route-shapes.ts'
 import type { ReadSide } from '../../core/store/read-store.ts'
 import type { Capabilities } from '../../core/wiring/capabilities.ts'
 import type { Membership } from '../../core/wiring/membership.ts'
+import { plainText } from '../problems/words.ts'
+import type { OperatorEventTable, OperatorWords } from './operator-events.ts'
 
 interface EnableOperatorPorts extends Part<'clock', 'now'>, Reads<'listEndpoints'>, Writes<'changeEndpoint'> {
   /** Called after the endpoint for operator events was enabled. */
@@ -120,107 +122,93 @@ export function openOperator({ delivery, replicas }: Pick<Capabilities, 'deliver
   }
 }
 
-const endpointNamed = () => z.strictObject({ id: numberedId(), name: z.string() })
-const since = () => instantAnswer().describe('When it began.')
-const lastPushAt = () => instantAnswer().nullable().describe('When the last push came that reported something new.')
-/** The amount of each kind of data. */
-const numbers = () => z.record(z.string(), wholeNumber())
-const texts = () => z.array(z.string())
+/** How operator events are posted (`operator.format`): as signed JSON, or as a message to a chat or notification service. */
+export type OperatorFormat = 'relay' | 'slack' | 'teams' | 'ntfy'
 
-/** The members of each event, except its name and time. An event without a line here does not compile. */
-const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<string, z.ZodType>>>> = {
-  endpoint_failing: () => ({
-    endpoint: endpointNamed(),
-    since: since(),
-    failure: z
-      .strictObject({
-        status: wholeNumber().nullable(),
-        reason: z.string().nullable().describe('Why there was no answer.'),
-        answer: z.string().describe('The first line of the answer; `#` stands for each word with a digit.'),
-      })
-      .nullable()
-      .describe('Its last failure; null: not known.'),
-  }),
-  endpoint_recovered: () => ({
-    endpoint: endpointNamed(),
-    since: since(),
-    downForMs: wholeNumber().describe('For how long the endpoint had failed.'),
-    waited: wholeNumber().describe(`How many events waited for it then; ${WAITED_COUNTED_MAX}: this many or more.`),
-  }),
-  endpoint_disabled: () => ({ endpoint: endpointNamed(), because: z.enum(['gone', 'failing', 'unnamed']) }),
-  endpoint_removed: () => ({ endpoint: endpointNamed() }),
-  credentials_refused: () => ({}),
-  credentials_accepted: () => ({ since: since() }),
-  carrier_failing: () => ({
-    reason: z.string().nullable(),
-    status: wholeNumber().nullable().describe('The HTTP status of the reply to the last call; null: that is not why it failed.'),
-    since: instantAnswer().describe('When the first of the questions in a row was not answered.'),
-  }),
-  carrier_recovered: () => ({ since: since() }),
-  pushes_silent: () => ({ lastPushAt: lastPushAt() }),
-  pushes_lossy: () => ({ lastPushAt: lastPushAt() }),
-  pushes_trusted: () => ({ lastPushAt: lastPushAt() }),
-  pushes_quarantined: () => ({
-    reason: z.string(),
-    count: wholeNumber().describe('How many such pushes have come since `since`.'),
-    since: instantAnswer().describe('When the first of these pushes came.'),
-  }),
-  pushes_not_understood: () => ({
-    reason: z.string(),
-    since: instantAnswer().describe('When the first of the pushes that were not understood came.'),
-  }),
-  pushes_understood: () => ({ since: since() }),
-  disk_low: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),
-  disk_full: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),
-  disk_usable: () => ({
-    freeBytes: wholeNumber(),
-    since: instantAnswer().describe('When the relay began to refuse pushes.'),
-    until: instantAnswer().describe('When it took them again.'),
-    refused: wholeNumber().describe('How many pushes it answered with 503 in between, over restarts.'),
-    down: z
-      .array(z.strictObject({ lastSeenAt: instantAnswer(), startedAt: instantAnswer() }))
-      .describe('When it did not run in between: what was pushed then got no answer. After a kill it has run up to ten seconds longer.'),
-  }),
-  disk_recovered: () => ({ freeBytes: wholeNumber(), since: since() }),
-  clock_doubted: () => ({
-    because: z.enum(['jumped', 'carrier', 'machine']),
-    aheadMs: z.number().int().describe('How far the clock seems to be ahead; negative: behind.'),
-  }),
-  clock_trusted: () => ({ since: since() }),
-  reloaded: () => ({ replica: z.string(), changed: texts(), needsRestart: texts(), problems: texts() }),
-  reload_failed: () => ({ replica: z.string(), problems: texts() }),
-  certificate_expiring: () => ({ listener: z.string(), expiresAt: instantAnswer(), replica: z.string() }),
-  store_restored: () => ({
-    backup: z.string(),
-    madeAt: instantAnswer().nullable(),
-    lastSequence: wholeNumber().describe('The last sequence of the backup.'),
-    nextSequence: wholeNumber().describe('The next event of the feed gets a sequence above this.'),
-    delivered: wholeNumber().nullable().describe('How many deliveries were accepted after the backup; null: not known.'),
-  }),
-  backup_failed: () => ({ backup: z.string(), reason: z.string() }),
-  backup_recovered: () => ({ backup: z.string(), since: since() }),
-  job_ended: () => ({
-    job: z.strictObject({ id: numberedId(), kind: z.string() }),
-    state: z.string(),
-    done: wholeNumber(),
-    failure: z.string().nullable(),
-  }),
-  retention_held: () => ({ held: numbers(), since: since() }),
-  retention_gave_up: () => ({ givenUp: numbers(), endpoints: texts() }),
-  watchdogs_held: () => ({ held: wholeNumber().describe('How many parcels may be stalled.'), since: since() }),
-  watchdogs_resumed: () => ({ since: since() }),
-  test: () => ({}),
+interface MessageOptions {
+  readonly format: Exclude<OperatorFormat, 'relay'>
+  /** The address of the portal, to which the message links; null: the message has no link. */
+  readonly portalUrl: string | null
 }
 
-/** An operator event as it is posted, and as it is listed with its id. */
-export const operatorEventSchema = named('OperatorEvent', () => anyEvent({}))
-export const listedEventSchema = named('ListedOperatorEvent', () => anyEvent({ id: numberedId() }))
+interface Told {
+  readonly title: string
+  readonly text: string
+  readonly link: string | null
+  readonly kind: OperatorWords['kind']
+}
 
-function anyEvent(more: Readonly<Record<string, z.ZodType>>): z.ZodType {
-  const each = Object.entries(MEMBERS).map(([event, members]) =>
-    z.strictObject({ ...more, event: z.literal(event), at: instantAnswer(), ...members() }),
-  )
-  return z.union(each).describe('Ignore events that you do not know: later versions add some.')
+const RELAY = 'Parcel status relay'
+const TEXT_MAX = 2000
+
+/** Makes what turns an operator event, as `encodeOperatorEvent` writes it, into a message. Null: the bytes are not an operator event. */
+export function createFormatOperatorEvent({ word }: Pick<OperatorEventTable, 'word'>) {
+  return (event: Uint8Array, { format, portalUrl }: MessageOptions): OperatorMessage | null => {
+    const reading = readJson(event)
+    if (!reading.ok || !isObject(reading.value)) return null
+    const name = member(reading.value, 'event')
+    if (typeof name !== 'string') return null
+    const { kind, state, sentence, page } = word(name, reading.value)
+    const told: Told = {
+      title: `${RELAY}: ${state}`,
+      text: `${plainText(sentence).slice(0, TEXT_MAX)}.`,
+      link: portalUrl === null ? null : `${portalUrl.replace(/\/+$/, '')}${page}`,
+      kind,
+    }
+    return FORMATS[format](told)
+  }
+}
+
+const FORMATS: Readonly<Record<MessageOptions['format'], (told: Told) => OperatorMessage>> = {
+  /** For Slack's incoming webhooks: `text` is in Slack's markup, in which `&`, `<` and `>` must be escaped. */
+  slack({ title, text, link }) {
+    const escaped = (written: string) => written.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+    const lines = [`*${escaped(title)}*`, escaped(text), ...(link === null ? [] : [`<${escaped(link)}|Open the portal>`])]
+    return json({ text: lines.join('\n') })
+  },
+  /** For workflow webhooks of Microsoft Teams: a message with an adaptive card, whose texts are Markdown. */
+  teams({ title, text, link, kind }) {
+    const color = kind === 'bad' ? 'attention' : kind === 'warn' ? 'warning' : kind === 'ok' ? 'good' : 'default'
+    const block = (written: string, style: object) => ({ type: 'TextBlock', text: withoutMarkdown(written), wrap: true, ...style })
+    return json({
+      type: 'message',
+      attachments: [
+        {
+          contentType: 'application/vnd.microsoft.card.adaptive',
+          content: {
+            $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+            type: 'AdaptiveCard',
+            version: '1.4',
+            body: [block(title, { weight: 'bolder', color }), block(text, {})],
+            ...(link === null ? {} : { actions: [{ type: 'Action.OpenUrl', title: 'Open the portal', url: link }] }),
+          },
+        },
+      ],
+    })
+  },
+  /** For ntfy: the text is the body. Everything else goes into headers, which may contain only ASCII. */
+  ntfy({ title, text, link, kind }) {
+    const isTrouble = kind === 'bad' || kind === 'warn'
+    return {
+      headers: {
+        'content-type': 'text/plain; charset=utf-8',
+        title,
+        priority: kind === 'bad' ? 'high' : 'default',
+        tags: isTrouble ? 'warning' : kind === 'ok' ? 'white_check_mark' : 'information_source',
+        ...(link === null ? {} : { click: link }),
+      },
+      body: Buffer.from(text),
+    }
+  },
+}
+
+function json(message: object): OperatorMessage {
+  return { headers: { 'content-type': 'application/json' }, body: Buffer.from(JSON.stringify(message)) }
+}
+
+/** Escapes Markdown's special characters, because the name of an endpoint may contain them. */
+function withoutMarkdown(text: string): string {
+  return text.replace(/[\\`*_[\]()#]/g, '\\$&')
 }
 
 export type TestAnswer = AnswerOf<typeof testSchema>

@@ -1,6 +1,6 @@
 import type { ToldEvent } from '../../core/domain/delivery/operator-event.ts'
 import { failureText } from '../../core/domain/polling/carrier-answer.ts'
-import { wordOperatorEvent } from '../events/operator-words.rules.ts'
+import type { OperatorEventTable } from '../events/operator-events.ts'
 import type { Sentence, Word } from '../problems/words.ts'
 import { type Address, html, link, type Markup, markup, type Part } from './html.ts'
 import { minuteOf, relativeTime, timeInSentence, timeInTable, zone } from './times.ts'
@@ -209,13 +209,13 @@ function partOf(word: Word, nowMs: number, isAlike: (atMs: number) => boolean): 
 }
 
 /** Makes the table of operator events, such as the start and the end of trouble. The newest event is first. */
-export function eventTable(events: readonly ToldEvent[], nowMs: number): Markup {
+export function eventTable(events: readonly ToldEvent[], nowMs: number, word: OperatorEventTable['word']): Markup {
   if (events.length === 0) return html`<p class="dim">No state has changed.</p>`
   return table({
     label: 'What happened',
     columns: [{ title: 'When', isTime: true }, { title: 'What' }, { title: 'State' }],
     rows: events.map(({ atMs, event, detail }) => {
-      const { kind, state, sentence } = wordOperatorEvent(event, detail)
+      const { kind, state, sentence } = word(event, detail)
       return [timeInTable(atMs, nowMs), wordsOnPage(sentence, nowMs), stateMark(kind, state)]
     }),
   })

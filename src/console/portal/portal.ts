@@ -6,6 +6,7 @@ import { noSuchAddress } from '../../core/http/server/errors.ts'
 import type { AddressOf } from '../../core/http/server/request-headers.ts'
 import type { WithParams } from '../../core/http/server/route.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
+import type { OperatorEventTable } from '../events/operator-events.ts'
 import { auditPages } from './audit/audit.page.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
 import { deliveryPages } from './deliveries/delivery.page.ts'
@@ -40,6 +41,8 @@ export interface PortalOptions extends UseCases, SettingsPagesOptions {
   readonly readAsset: (name: string) => Buffer | null
   readonly version: string
   readonly log: Log
+  /** Says what an operator event means. */
+  readonly wordEvent: OperatorEventTable['word']
   /** What wings show on the page of a parcel. */
   readonly parcelSections: readonly ParcelSection[]
 }
@@ -76,7 +79,7 @@ export function createPortal(options: PortalOptions, offered: readonly PageRoute
   })
 
   const overviews: readonly PageRoute[] = [
-    getPage('/', async (visit) => ({ page: overviewPage(visit, await overview.read()) }), { scope: 'status' }),
+    getPage('/', async (visit) => ({ page: overviewPage(visit, await overview.read(), options.wordEvent) }), { scope: 'status' }),
     getPage('/carrier', async (visit) => ({ page: carrierPage(visit, await overview.read()) })),
   ]
   const pages = [parcelPages, webhookPages, deliveryPages, settingsPages, auditPages, reloadPages].flatMap((pagesOf) => pagesOf(options))

@@ -9,12 +9,8 @@ export interface TroubleBegun {
   readonly nowMs: number
 }
 
-export type EndEvent = Extract<
-  OperatorEvent,
-  {
-    readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_usable' | 'disk_recovered' | 'clock_trusted' | 'watchdogs_resumed'
-  }
->
+/** What tells when the trouble began that it ends. */
+type EndEvent = Extract<OperatorEvent, { readonly since: string }>
 
 /** An event without what only the store knows: when the trouble began, and over restarts, how many pushes were refused and when no relay ran. */
 type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since' | 'refused' | 'down'> : never

@@ -1,7 +1,35 @@
+import { type EventDescriptions, type EventsOf, since, time } from '../../console/events/operator-events.ts'
 import type { FindConcerns, Found } from '../../console/problems/concern.ts'
 import { counted, spanText } from '../../core/domain/amounts.ts'
 import type { Reads } from '../../core/flow/relay.ts'
+import { wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { countWaiting, heldSinceMs } from './watchdogs.rows.ts'
+
+export const WATCHDOG_EVENTS = {
+  /** Watchdogs tell nothing, because the relay neither gets pushes nor answers of the carrier. */
+  watchdogs_held: {
+    kind: 'warn',
+    state: 'watchdogs held back',
+    page: '/watchdogs',
+    tell: (of) => [
+      `No push comes and the carrier answers nothing since `,
+      time(of('since')),
+      `, so nothing is said of ${counted(Number(of('held')), 'parcel that may be', 'parcels that may be')} stalled`,
+    ],
+    members: () => ({ held: wholeNumber().describe('How many parcels may be stalled.'), since: since() }),
+  },
+  watchdogs_resumed: {
+    kind: 'ok',
+    state: 'watchdogs resumed',
+    page: '/watchdogs',
+    tell: () => ['Parcels are watched over again'],
+    members: () => ({ since: since() }),
+  },
+} satisfies EventDescriptions
+
+declare module '../../core/domain/delivery/operator-event.ts' {
+  interface OperatorEvents extends EventsOf<typeof WATCHDOG_EVENTS> {}
+}
 
 /** Finds out whether verdicts are held back because the relay is deaf (DOMAIN 9.5). */
 export function watchdogProblems({ reads }: Reads<'session'>): FindConcerns {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type EventDescriptions, type EventsOf, text } from '../../console/events/operator-events.ts'
 import type { Job, ReplayJobTask } from '../../core/domain/admin/job.ts'
 import { type AnswerOf, idOf, instant, named, numberedId, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { count, page, query } from '../../core/http/server/route.ts'
@@ -7,6 +8,25 @@ import type { UseCases } from '../../core/http/use-cases.ts'
 import { HELD_STATES } from '../inbox/manage-inbox.ts'
 import { HISTORY_CHANGES } from '../rebuild/compare-histories.rules.ts'
 import { type RebuildReport, rebuiltBy } from '../rebuild/rebuild.rules.ts'
+
+export const JOB_EVENTS = {
+  job_ended: {
+    kind: 'ok',
+    state: 'job ended',
+    page: '/jobs',
+    tell: (of) => [`The job ${of('job')} ended: ${of('state')}`],
+    members: () => ({
+      job: z.strictObject({ id: numberedId(), kind: text() }),
+      state: text(),
+      done: wholeNumber(),
+      failure: text().nullable(),
+    }),
+  },
+} satisfies EventDescriptions
+
+declare module '../../core/domain/delivery/operator-event.ts' {
+  interface OperatorEvents extends EventsOf<typeof JOB_EVENTS> {}
+}
 
 const jobMembers = () => ({
   id: numberedId(),

@@ -1,8 +1,38 @@
+import { amounts, type EventDescriptions, type EventsOf, since, texts, time } from '../../console/events/operator-events.ts'
 import type { FindConcerns, Found, SeenBefore } from '../../console/problems/concern.ts'
 import { countText } from '../../core/domain/amounts.ts'
 import type { Reads } from '../../core/flow/relay.ts'
 import { loadRetention } from './remove-aged.rows.ts'
 import { isHeldLong, PASS_LATE_MS, type RetentionReport } from './retention.rules.ts'
+
+export const RETENTION_EVENTS = {
+  /** Retention should have deleted this data at least 30 days ago, but could not: it is undelivered, in quarantine or still needed. */
+  retention_held: {
+    kind: 'warn',
+    state: 'data held back',
+    page: '/retention',
+    tell: (of) => [
+      'Data that is past its time has been held back since ',
+      time(of('since')),
+      ': it is undelivered, in quarantine or still needed',
+    ],
+    members: () => ({ held: amounts(), since: since() }),
+  },
+  /** Retention deleted undelivered, quarantined or needed data older than `retention.held`. `endpoints`: the ids of endpoints that did not get it. */
+  retention_gave_up: {
+    kind: 'bad',
+    state: 'data given up',
+    page: '/retention',
+    tell: () => [
+      'Retention has removed data that was still undelivered, in quarantine or needed, because it was older than retention.held',
+    ],
+    members: () => ({ givenUp: amounts(), endpoints: texts() }),
+  },
+} satisfies EventDescriptions
+
+declare module '../../core/domain/delivery/operator-event.ts' {
+  interface OperatorEvents extends EventsOf<typeof RETENTION_EVENTS> {}
+}
 
 export function retentionProblems({ reads }: Reads<'session'>): FindConcerns {
   return async ({ isClockDoubted, ...times }) =>

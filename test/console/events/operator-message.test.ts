@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { formatOperatorEvent, type OperatorFormat, wordOperatorEvent } from '../../../src/console/events/operator-words.rules.ts'
-import { encodeOperatorEvent, OPERATOR_EVENTS, type OperatorEvent } from '../../../src/core/domain/delivery/operator-event.ts'
+import { createFormatOperatorEvent, type OperatorFormat } from '../../../src/console/events/operator.routes.ts'
+import { encodeOperatorEvent, type OperatorEvent } from '../../../src/core/domain/delivery/operator-event.ts'
+import { OPERATOR_EVENTS } from '../../support/relay/routes.ts'
+
+const formatOperatorEvent = createFormatOperatorEvent(OPERATOR_EVENTS)
 
 const NOW = Date.parse('2026-03-01T10:00:00.250Z')
 const failing: OperatorEvent = {
@@ -98,8 +101,8 @@ test('the messages about the disk say what the relay still does, also if it is f
 })
 
 test('every operator event has words and a page, even an unknown one or one without members', () => {
-  for (const event of OPERATOR_EVENTS) {
-    const { kind, sentence, page } = wordOperatorEvent(event, {})
+  for (const event of OPERATOR_EVENTS.names) {
+    const { kind, sentence, page } = OPERATOR_EVENTS.word(event, {})
     expect([event, kind, sentence.length, page]).toEqual([
       event,
       expect.stringMatching(/^(bad|warn|off|ok)$/),
@@ -107,7 +110,11 @@ test('every operator event has words and a page, even an unknown one or one with
       expect.stringMatching(/^\//),
     ])
   }
-  expect(wordOperatorEvent('from_the_future', {})).toMatchObject({ kind: 'none', state: 'from the future', sentence: ['from the future'] })
+  expect(OPERATOR_EVENTS.word('from_the_future', {})).toMatchObject({
+    kind: 'none',
+    state: 'from the future',
+    sentence: ['from the future'],
+  })
 })
 
 test('bytes that are not an operator event become no message', () => {

@@ -3,13 +3,14 @@ import { charactersOf } from '../../../src/console/portal/html.ts'
 import { eventTable } from '../../../src/console/portal/parts.ts'
 import type { BodyFault } from '../../../src/core/domain/ingest/fault-in-body.ts'
 import { faultInTable, faultSentence } from '../../../src/upkeep/inbox/inbox-list.page.ts'
+import { OPERATOR_EVENTS } from '../../support/relay/routes.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 25, 14, 44)
 const shop = { id: '3', name: 'shop' }
 
 /** Returns the sentence that the page shows for an event, without tags. */
 function told(event: string, detail: Readonly<Record<string, unknown>>): string {
-  const row = charactersOf(eventTable([{ id: 1, atMs: NOW_MS, event, detail }], NOW_MS)).split('<td')[1] ?? ''
+  const row = charactersOf(eventTable([{ id: 1, atMs: NOW_MS, event, detail }], NOW_MS, OPERATOR_EVENTS.word)).split('<td')[1] ?? ''
   return row.replaceAll(/^[^>]*>|<[^>]*>/g, '').trim()
 }
 

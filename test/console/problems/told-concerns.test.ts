@@ -3,7 +3,7 @@ import { plain } from '../../../src/console/cli/terminal.ts'
 import { overviewPage } from '../../../src/console/portal/overview/overview.page.ts'
 import { decodeConcerns } from '../../../src/console/problems/concern.ts'
 import { WELL } from '../../support/portal/situation.ts'
-import { visitAt } from '../../support/portal/visit.ts'
+import { visitAt, wordEvent } from '../../support/portal/visit.ts'
 
 const HOSTILE = [
   '\u001b[31mred\u001b[0m\u001b]0;title\u0007',
@@ -32,7 +32,7 @@ test.each(HOSTILE.map((text) => [text.slice(0, 20), text] as const))(
     const concerns = decodeConcerns(JSON.stringify(Array.from({ length: 30 }, () => told(text))))
     expect([concerns.length, concerns[0]?.evidence.length]).toEqual([20, 5])
     expect(JSON.stringify(concerns).length).toBeLessThan(60_000)
-    const page = overviewPage(visitAt(''), { ...WELL, happened: [], traffic, concerns: concerns.slice(0, 1) })
+    const page = overviewPage(visitAt(''), { ...WELL, happened: [], traffic, concerns: concerns.slice(0, 1) }, wordEvent)
     expect(page).not.toMatch(/<script>alert|<img src=x|(?![\n\r\t])[\p{Cc}\u202e\u2066]/u)
     for (const { title } of concerns) expect(plain(title)).not.toMatch(/[\p{Cc}\u202e\u2066]/u)
   },

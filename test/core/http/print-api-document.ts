@@ -1,5 +1,5 @@
 import { presentApiDocument } from '../../../src/console/document/openapi.ts'
 import { VERSION } from '../../../src/package-files.ts'
-import { CAPABILITIES } from '../../support/relay/routes.ts'
+import { CAPABILITIES, OPERATOR_EVENTS } from '../../support/relay/routes.ts'
 
-process.stdout.write(presentApiDocument({ version: VERSION, capabilities: CAPABILITIES }))
+process.stdout.write(presentApiDocument({ version: VERSION, capabilities: CAPABILITIES, events: OPERATOR_EVENTS }))

@@ -2,6 +2,7 @@ import { isDiskFull, isDiskLow, refusesFromMs } from '../../../core/domain/admin
 import { bytesText, counted, countText } from '../../../core/domain/amounts.ts'
 import { conditionOf, type EndpointCondition, type EndpointState } from '../../../core/domain/delivery/endpoint-state.ts'
 import { callsText } from '../../../core/domain/polling/call-budget.ts'
+import type { OperatorEventTable } from '../../events/operator-events.ts'
 import { type Past, SHOWN } from '../../overview/overview.ts'
 import { carrierStateWords, explainProblem, pushStateWords } from '../../problems/explain-problem.ts'
 import { comebackText, spellText, wholeSpell } from '../../problems/explain-pushes.ts'
@@ -27,7 +28,7 @@ import { actionButton, asOfLine, eventTable, headline, icon, island, sentenceOnP
 import { relativeTime, timeInSentence } from '../times.ts'
 
 /** The page says whether everything works and, if not, what is wrong, since when, and who must do what. */
-export function overviewPage(visit: Visit, situation: Situation & Past): string {
+export function overviewPage(visit: Visit, situation: Situation & Past, wordEvent: OperatorEventTable['word']): string {
   const { nowMs, to, person } = visit
   const problems = problemsOf(situation)
   const { verdict, text: title, caveats } = headlineOf(situation, problems, nowMs)
@@ -49,7 +50,7 @@ ${checks(visit, situation)}`,
 )}
 ${trafficSection(situation.traffic)}
 <h2>What happened</h2>
-${island('happened', eventTable(situation.happened, nowMs))}
+${island('happened', eventTable(situation.happened, nowMs, wordEvent))}
 ${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`/events`, 'All that happened')}</p>` : null}`
   return renderPage(visit, { title: `${title} · Overview`, section: 'overview', person, main })
 }

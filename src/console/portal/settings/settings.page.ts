@@ -7,6 +7,7 @@ import { receivedText } from '../../../core/domain/text.ts'
 import type { Reloaded } from '../../../core/flow/ports.ts'
 import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type OperationQueries, readTimeCursor } from '../../audit/operations.routes.ts'
+import type { OperatorEventTable } from '../../events/operator-events.ts'
 import type { SealedCounts } from '../../secrets/manage-secrets.ts'
 import { buttonLink, html, link, type Markup, withQuery } from '../html.ts'
 import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../layout.ts'
@@ -17,6 +18,7 @@ import { testNote } from '../webhooks/failure-words.ts'
 export interface SettingsPagesOptions extends Pick<UseCases, 'operations' | 'manageSecrets' | 'testOperator' | 'enableOperator'> {
   /** Returns the settings in effect, shaped like the config file, with secrets masked. */
   readonly config: () => Readonly<Record<string, unknown>>
+  readonly wordEvent: OperatorEventTable['word']
 }
 
 const EVENTS_MAX = 100
@@ -30,10 +32,16 @@ export function settingsPages({
   testOperator,
   enableOperator,
   config,
+  wordEvent,
 }: SettingsPagesOptions): readonly PageRoute[] {
   const show = async (visit: Visit, said: Markup | null): Promise<PageAnswer> => ({
     page: settingsPage(visit, { settings: settingsOf(config()), sealed: await manageSecrets.count(), said }),
   })
+
+  const showEvents = async (visit: Visit, cursor: TimeCursor | null, tested: AttemptResult | null): Promise<PageAnswer> => {
+    const found = await operations.events({ event: null, fromMs: null, toMs: null, cursor, limit: EVENTS_MAX })
+    return { page: eventsPage(visit, { ...found, wordEvent }, tested) }
+  }
 
   return [
     getPage('/settings', (visit) => show(visit, null)),
@@ -49,30 +57,15 @@ export function settingsPages({
       },
       { again: (visit, { action }) => show(visit, sentAgainNote({ kind: 'again', atMs: action.atMs }, visit.nowMs)) },
     ),
-    getPage('/events', async (visit) => {
-      return { page: eventsPage(visit, await operations.events(eventsFrom(cursorOf(visit))), null) }
+    getPage('/events', (visit) => showEvents(visit, cursorOf(visit), null)),
+    postForm('/events/test', async (visit) => showEvents(visit, null, await testOperator(visit.by)), {
+      again: (visit, { shown }) => showEvents(visit, null, readShownTest(shown)),
     }),
-    postForm(
-      '/events/test',
-      async (visit) => {
-        const result = await testOperator(visit.by)
-        return { page: eventsPage(visit, await operations.events(eventsFrom(null)), result) }
-      },
-      {
-        again: async (visit, { shown }) => ({
-          page: eventsPage(visit, await operations.events(eventsFrom(null)), readShownTest(shown)),
-        }),
-      },
-    ),
     postForm('/events/enable', async ({ by, to }) => {
       await enableOperator(by)
       return { goTo: to`/` }
     }),
   ]
-}
-
-function eventsFrom(cursor: TimeCursor | null) {
-  return { event: null, fromMs: null, toMs: null, cursor, limit: EVENTS_MAX }
 }
 
 function cursorOf({ query }: Visit) {
@@ -123,14 +116,16 @@ ${keys(visit, sealed)}`
   return renderPage(visit, { title: 'Settings', section: 'settings', person, main })
 }
 
+type ShownEvents = Awaited<ReturnType<OperationQueries['events']>> & Pick<SettingsPagesOptions, 'wordEvent'>
+
 /** `tested`: the result of sending a test event. Null: none was sent. */
-function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<OperationQueries['events']>>, tested: AttemptResult | null): string {
+function eventsPage(visit: Visit, { events, next, wordEvent }: ShownEvents, tested: AttemptResult | null): string {
   const { to, nowMs, person } = visit
   const main = html`${crumbs([to`/`, 'Overview'])}
 ${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
 ${tested === null ? null : testNote(visit, tested, 'operator.url', OPERATOR)}
 <p>${link(to`/docs/runbooks`, 'Runbooks')} say for each event what to do, and when the trouble is over.</p>
-${eventTable(events, nowMs)}
+${eventTable(events, nowMs, wordEvent)}
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/events`, { cursor: next }), 'Older')}</p>`}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
 }

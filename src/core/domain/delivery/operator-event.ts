@@ -28,142 +28,80 @@ export function tellFailure(result: AttemptResult): ToldFailure | null {
   return result.kind === 'failed' ? { status: null, reason: result.reason, answer: '' } : { status: result.status, reason: null, answer }
 }
 
-/** An event for operators, who are notified once of each change of state (DOMAIN 7.4). It never names a parcel. Times are ISO instants. */
-export type OperatorEvent =
+/** The events of the core and the console, and the members of each besides its name. Times are ISO instants. */
+export interface CoreOperatorEvents {
   /** All attempts have failed for `operator.failingAfter`. `since`: the first failure. `failure`: the latest; null: not known. */
-  | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string; readonly failure: ToldFailure | null }
+  endpoint_failing: { readonly endpoint: Named; readonly since: string; readonly failure: ToldFailure | null }
   /**
    * The endpoint accepts deliveries again. Sent only if operators were notified that it was failing. `waited`: how many events waited for the
    * endpoint then, counted up to `WAITED_COUNTED_MAX`.
    */
-  | {
-      readonly event: 'endpoint_recovered'
-      readonly endpoint: Named
-      readonly since: string
-      readonly downForMs: number
-      readonly waited: number
-    }
+  endpoint_recovered: { readonly endpoint: Named; readonly since: string; readonly downForMs: number; readonly waited: number }
   /**
    * The endpoint was disabled because of its answers, or because no config names it any more (`unnamed`). There is no event
    * if an operator disables an endpoint, because the audit trail records that.
    */
-  | { readonly event: 'endpoint_disabled'; readonly endpoint: Named; readonly because: 'gone' | 'failing' | 'unnamed' }
+  endpoint_disabled: { readonly endpoint: Named; readonly because: 'gone' | 'failing' | 'unnamed' }
   /** The endpoint was removed, because no config has named it for `delivery.removeAfter`. */
-  | { readonly event: 'endpoint_removed'; readonly endpoint: Named }
-  | { readonly event: 'credentials_refused' }
-  | { readonly event: 'credentials_accepted'; readonly since: string }
+  endpoint_removed: { readonly endpoint: Named }
+  credentials_refused: Record<never, never>
+  credentials_accepted: { readonly since: string }
   /** Polls pause, because the carrier has answered no question since `since`. `reason`: why the last call failed. `status`: of the reply to it, if that is why. */
-  | { readonly event: 'carrier_failing'; readonly reason: string | null; readonly status: number | null; readonly since: string }
-  | { readonly event: 'carrier_recovered'; readonly since: string }
-  /**
-   * `pushes_silent`: parcels are scanned but no push arrives. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`:
-   * pushes arrive again and few are lost. `lastPushAt`: when the last push with news came; null: not known.
-   */
-  | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
+  carrier_failing: { readonly reason: string | null; readonly status: number | null; readonly since: string }
+  carrier_recovered: { readonly since: string }
+  /** Parcels are scanned but no push arrives. `lastPushAt`: when the last push with news came; null: not known. */
+  pushes_silent: { readonly lastPushAt: string | null }
+  /** Pushes arrive, but too many are lost. */
+  pushes_lossy: { readonly lastPushAt: string | null }
+  /** Pushes arrive again and few are lost. */
+  pushes_trusted: { readonly lastPushAt: string | null }
   /** `count` pushes were quarantined for `reason` since `since` (see `tellQuarantined`). */
-  | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
+  pushes_quarantined: { readonly reason: string; readonly count: number; readonly since: string }
   /** None of the newest pushes was understood. `reason`: why the newest one was not understood. `since`: when the oldest of these pushes came. */
-  | { readonly event: 'pushes_not_understood'; readonly reason: string; readonly since: string }
+  pushes_not_understood: { readonly reason: string; readonly since: string }
   /** At least half of the newest pushes are understood again. */
-  | { readonly event: 'pushes_understood'; readonly since: string }
-  /** `disk_low`: less than twice `freeBytesMin` is free. `disk_full`: less than `freeBytesMin` is free, so pushes are refused. */
-  | { readonly event: 'disk_low' | 'disk_full'; readonly freeBytes: number; readonly freeBytesMin: number }
+  pushes_understood: { readonly since: string }
+  /** Less than twice `freeBytesMin` is free. */
+  disk_low: { readonly freeBytes: number; readonly freeBytesMin: number }
+  /** Less than `freeBytesMin` is free, so pushes are refused. */
+  disk_full: { readonly freeBytes: number; readonly freeBytesMin: number }
   /**
    * Pushes are accepted again. They were refused from `since` until `until`. `refused`: how many were answered with 503 in that time, over
    * restarts. `down`: when the relay did not run in that time, so that what was pushed got no answer and is not counted.
    */
-  | {
-      readonly event: 'disk_usable'
-      readonly freeBytes: number
-      readonly since: string
-      readonly until: string
-      readonly refused: number
-      readonly down: readonly { readonly lastSeenAt: string; readonly startedAt: string }[]
-    }
+  disk_usable: {
+    readonly freeBytes: number
+    readonly since: string
+    readonly until: string
+    readonly refused: number
+    readonly down: readonly { readonly lastSeenAt: string; readonly startedAt: string }[]
+  }
   /** At least twice `freeBytesMin` is free again. */
-  | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
+  disk_recovered: { readonly freeBytes: number; readonly since: string }
   /**
    * The clock is doubted, so retention removes nothing. `because`: it has `jumped` ahead, or it contradicts the clock of the `carrier` or the
    * `machine`. `aheadMs`: how far it seems to be ahead; negative: behind.
    */
-  | { readonly event: 'clock_doubted'; readonly because: ClockDoubt['because']; readonly aheadMs: number }
-  | { readonly event: 'clock_trusted'; readonly since: string }
+  clock_doubted: { readonly because: ClockDoubt['because']; readonly aheadMs: number }
+  clock_trusted: { readonly since: string }
   /** `changed`: the settings that a reload applied. `problems`: the files that could not be used. Their earlier content stays in use. */
-  | {
-      readonly event: 'reloaded'
-      readonly replica: string
-      readonly changed: readonly string[]
-      readonly needsRestart: readonly string[]
-      readonly problems: readonly string[]
-    }
-  | { readonly event: 'reload_failed'; readonly replica: string; readonly problems: readonly string[] }
-  | { readonly event: 'certificate_expiring'; readonly listener: string; readonly expiresAt: string; readonly replica: string }
-  /**
-   * The store was restored from a backup while no relay ran. The feed continues after `nextSequence`. `delivered`: how many deliveries
-   * endpoints accepted after the backup was made; null: not known. Endpoints may receive their events again, under new ids.
-   */
-  | {
-      readonly event: 'store_restored'
-      readonly backup: string
-      readonly madeAt: string | null
-      readonly lastSequence: number
-      readonly nextSequence: number
-      readonly delivered: number | null
-    }
-  /** A backup failed after one that had succeeded. Further failures in a row cause no event. */
-  | { readonly event: 'backup_failed'; readonly backup: string; readonly reason: string }
-  | { readonly event: 'backup_recovered'; readonly backup: string; readonly since: string }
-  | {
-      readonly event: 'job_ended'
-      readonly job: { readonly id: string; readonly kind: string }
-      readonly state: string
-      readonly done: number
-      readonly failure: string | null
-    }
-
-  /** Retention should have deleted this data at least 30 days ago, but could not: it is undelivered, in quarantine or still needed. */
-  | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
-  /** Retention deleted undelivered, quarantined or needed data older than `retention.held`. `endpoints`: the ids of endpoints that did not get it. */
-  | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
-  /** Watchdogs tell nothing, because the relay neither gets pushes nor answers of the carrier. `held`: of how many parcels. */
-  | { readonly event: 'watchdogs_held'; readonly held: number; readonly since: string }
-  | { readonly event: 'watchdogs_resumed'; readonly since: string }
+  reloaded: {
+    readonly replica: string
+    readonly changed: readonly string[]
+    readonly needsRestart: readonly string[]
+    readonly problems: readonly string[]
+  }
+  reload_failed: { readonly replica: string; readonly problems: readonly string[] }
+  certificate_expiring: { readonly listener: string; readonly expiresAt: string; readonly replica: string }
   /** An operator asked for this event, to test whether events arrive. It is sent but not stored. */
-  | { readonly event: 'test' }
+  test: Record<never, never>
+}
 
-export const OPERATOR_EVENTS = [
-  'endpoint_failing',
-  'endpoint_recovered',
-  'endpoint_disabled',
-  'endpoint_removed',
-  'credentials_refused',
-  'credentials_accepted',
-  'carrier_failing',
-  'carrier_recovered',
-  'pushes_silent',
-  'pushes_lossy',
-  'pushes_trusted',
-  'pushes_quarantined',
-  'pushes_not_understood',
-  'pushes_understood',
-  'disk_low',
-  'disk_full',
-  'disk_usable',
-  'disk_recovered',
-  'clock_doubted',
-  'clock_trusted',
-  'reloaded',
-  'reload_failed',
-  'certificate_expiring',
-  'store_restored',
-  'backup_failed',
-  'backup_recovered',
-  'job_ended',
-  'retention_held',
-  'retention_gave_up',
-  'watchdogs_held',
-  'watchdogs_resumed',
-] as const satisfies readonly OperatorEvent['event'][]
+/** Every event by its name. Each wing adds its own to this interface, and describes them in what it offers. */
+export interface OperatorEvents extends CoreOperatorEvents {}
+
+/** An event for operators, who are notified once of each change of state (DOMAIN 7.4). It never names a parcel. */
+export type OperatorEvent = { [Name in keyof OperatorEvents]: { readonly event: Name } & OperatorEvents[Name] }[keyof OperatorEvents]
 
 export function encodeOperatorEvent(event: OperatorEvent, nowMs: number): Uint8Array {
   return Buffer.from(JSON.stringify({ ...event, at: new Date(nowMs).toISOString() }))
@@ -189,7 +127,7 @@ export interface TimeCursor {
  * milliseconds; null: no bound. `before` null: the first page.
  */
 export interface OperatorEventQuery {
-  readonly event: OperatorEvent['event'] | null
+  readonly event: string | null
   readonly fromMs: number | null
   readonly toMs: number | null
   readonly before: TimeCursor | null

@@ -1,10 +1,11 @@
+import { z } from 'zod'
 import { isDiskFull } from '../../core/domain/admin/disk-room.ts'
 import { bytesText, counted, spanText } from '../../core/domain/amounts.ts'
 import { typedName } from '../../core/domain/delivery/endpoint-state.ts'
-import { type OperatorEvent, type OperatorMessage, WAITED_COUNTED_MAX } from '../../core/domain/delivery/operator-event.ts'
+import { type CoreOperatorEvents, WAITED_COUNTED_MAX } from '../../core/domain/delivery/operator-event.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
-import { isObject, member, readJson } from '../../core/domain/json-body.ts'
-import { isLikelyKey, plainText, type Word } from '../problems/words.ts'
+import { type AnswerOf, instant, named, numberedId, wholeNumber } from '../../core/http/server/answer-schemas.ts'
+import { isLikelyKey, type Word } from '../problems/words.ts'
 
 export interface OperatorWords {
   readonly kind: 'bad' | 'warn' | 'off' | 'ok' | 'none'
@@ -16,16 +17,40 @@ export interface OperatorWords {
   readonly page: string
 }
 
-/** How to describe an event. `of` reads a member of the event as text. The text is empty if another version of the relay recorded no such member. */
-interface Wording extends Pick<OperatorWords, 'kind' | 'state'> {
+/**
+ * What is told of an event, and its members besides its name and time. `of` reads a member as text. The text is empty if another version of the relay
+ * recorded no such member.
+ */
+export interface EventDescription<Members = Readonly<Record<string, unknown>>> extends Pick<OperatorWords, 'kind' | 'state'> {
   readonly page: string | ((of: Reader) => string)
   readonly tell: (of: Reader) => readonly Word[]
+  /** Called only for the API document. */
+  readonly members: () => { readonly [Member in keyof Members]: z.ZodType<Members[Member]> }
+}
+
+/** Descriptions of events by their names, as a wing offers them. */
+export type EventDescriptions = Readonly<Record<string, EventDescription>>
+
+/** The events that are described, for the interface `OperatorEvents`. */
+export type EventsOf<Described extends EventDescriptions> = {
+  readonly [Name in keyof Described]: {
+    readonly [Member in keyof ReturnType<Described[Name]['members']>]: AnswerOf<() => ReturnType<Described[Name]['members']>[Member]>
+  }
 }
 
 type Reader = (name: string) => string
 
 const name = (text: string): Word => ({ kind: 'name', text })
-const time = (text: string): Word => ({ kind: 'time', text })
+export const time = (text: string): Word => ({ kind: 'time', text })
+
+export const text = () => z.string()
+export const texts = () => z.array(z.string())
+/** The amount of each kind of data. */
+export const amounts = () => z.record(z.string(), wholeNumber())
+export const since = () => instant().describe('When it began.')
+const lastPushAt = () => instant().nullable().describe('When the last push came that reported something new.')
+const endpointNamed = () => z.strictObject({ id: numberedId(), name: z.string() })
+
 const ofEndpoint = (of: Reader) => `/webhooks/${encodeURIComponent(of('endpoint.id'))}`
 
 function tellDiskFull(of: Reader): string {
@@ -72,7 +97,8 @@ function recoveryIn(of: Reader): string {
   return `, after ${spanText(Number(of('downForMs')))}. ${most}${counted(waited, 'event', 'events')} waited for it`
 }
 
-const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
+/** The events of the core and the console. An event without a line here does not compile. */
+const OWN_EVENTS: { readonly [Name in keyof CoreOperatorEvents]: EventDescription<CoreOperatorEvents[Name]> } = {
   endpoint_failing: {
     kind: 'bad',
     state: 'webhook failing',
@@ -83,31 +109,58 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       time(of('since')),
       `${failureIn(of)}. Look: parcel-relay endpoints show ${typedName({ id: of('endpoint.id'), name: of('endpoint') })}`,
     ],
+    members: () => ({
+      endpoint: endpointNamed(),
+      since: since(),
+      failure: z
+        .strictObject({
+          status: wholeNumber().nullable(),
+          reason: z.string().nullable().describe('Why there was no answer.'),
+          answer: z.string().describe('The first line of the answer; `#` stands for each word with a digit.'),
+        })
+        .nullable()
+        .describe('Its last failure; null: not known.'),
+    }),
   },
   endpoint_recovered: {
     kind: 'ok',
     state: 'webhook recovered',
     page: ofEndpoint,
     tell: (of) => [name(of('endpoint')), ` accepts events again${recoveryIn(of)}`],
+    members: () => ({
+      endpoint: endpointNamed(),
+      since: since(),
+      downForMs: wholeNumber().describe('For how long the endpoint had failed.'),
+      waited: wholeNumber().describe(`How many events waited for it then; ${WAITED_COUNTED_MAX}: this many or more.`),
+    }),
   },
   endpoint_disabled: {
     kind: 'off',
     state: 'webhook disabled',
     page: ofEndpoint,
     tell: (of) => [name(of('endpoint')), ` ${DISABLED_BECAUSE.get(of('because')) ?? `was disabled: ${of('because')}`}`],
+    members: () => ({ endpoint: endpointNamed(), because: z.enum(['gone', 'failing', 'unnamed']) }),
   },
   endpoint_removed: {
     kind: 'off',
     state: 'webhook removed',
     page: '/webhooks',
     tell: (of) => [name(of('endpoint')), ' was removed: no config names it any more'],
+    members: () => ({ endpoint: endpointNamed() }),
   },
-  credentials_refused: { kind: 'bad', state: 'password refused', page: '/carrier', tell: () => ['The carrier refuses our password'] },
+  credentials_refused: {
+    kind: 'bad',
+    state: 'password refused',
+    page: '/carrier',
+    tell: () => ['The carrier refuses our password'],
+    members: () => ({}),
+  },
   credentials_accepted: {
     kind: 'ok',
     state: 'password accepted',
     page: '/carrier',
     tell: () => ['The carrier accepts our password again'],
+    members: () => ({ since: since() }),
   },
   carrier_failing: {
     kind: 'bad',
@@ -119,6 +172,11 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       ', since ',
       time(of('since')),
     ],
+    members: () => ({
+      reason: z.string().nullable(),
+      status: wholeNumber().nullable().describe('The HTTP status of the reply to the last call; null: that is not why it failed.'),
+      since: instant().describe('When the first of the questions in a row was not answered.'),
+    }),
   },
   carrier_recovered: {
     kind: 'ok',
@@ -129,15 +187,29 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       time(of('since')),
       '. Polls that waited are made now. Which ones failed meanwhile, and when they are made again: parcel-relay parcels',
     ],
+    members: () => ({ since: since() }),
   },
   pushes_silent: {
     kind: 'bad',
     state: 'pushes silent',
     page: '/carrier',
     tell: () => ['No pushes arrive although the carrier scans: polls go back to their full rate'],
+    members: () => ({ lastPushAt: lastPushAt() }),
   },
-  pushes_lossy: { kind: 'warn', state: 'pushes lossy', page: '/carrier', tell: () => ['Pushes arrive, and too many are lost'] },
-  pushes_trusted: { kind: 'ok', state: 'pushes trusted', page: '/carrier', tell: () => ['Pushes arrive again, and few are lost'] },
+  pushes_lossy: {
+    kind: 'warn',
+    state: 'pushes lossy',
+    page: '/carrier',
+    tell: () => ['Pushes arrive, and too many are lost'],
+    members: () => ({ lastPushAt: lastPushAt() }),
+  },
+  pushes_trusted: {
+    kind: 'ok',
+    state: 'pushes trusted',
+    page: '/carrier',
+    tell: () => ['Pushes arrive again, and few are lost'],
+    members: () => ({ lastPushAt: lastPushAt() }),
+  },
   pushes_quarantined: {
     kind: 'warn',
     state: 'pushes quarantined',
@@ -147,21 +219,43 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       time(of('since')),
       `: ${reasonText(of('reason'))}`,
     ],
+    members: () => ({
+      reason: z.string(),
+      count: wholeNumber().describe('How many such pushes have come since `since`.'),
+      since: instant().describe('When the first of these pushes came.'),
+    }),
   },
   pushes_not_understood: {
     kind: 'bad',
     state: 'pushes not understood',
     page: '/inbox',
     tell: (of) => ['No push has been understood since ', time(of('since')), `: all go into quarantine: ${reasonText(of('reason'))}`],
+    members: () => ({
+      reason: z.string(),
+      since: instant().describe('When the first of the pushes that were not understood came.'),
+    }),
   },
   pushes_understood: {
     kind: 'ok',
     state: 'pushes understood',
     page: '/inbox',
     tell: () => ['Pushes are understood again. The ones in quarantine still wait for you'],
+    members: () => ({ since: since() }),
   },
-  disk_low: { kind: 'warn', state: 'disk low', page: '/', tell: (of) => [tellDiskLow(of)] },
-  disk_full: { kind: 'bad', state: 'disk full', page: '/', tell: (of) => [tellDiskFull(of)] },
+  disk_low: {
+    kind: 'warn',
+    state: 'disk low',
+    page: '/',
+    tell: (of) => [tellDiskLow(of)],
+    members: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),
+  },
+  disk_full: {
+    kind: 'bad',
+    state: 'disk full',
+    page: '/',
+    tell: (of) => [tellDiskFull(of)],
+    members: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),
+  },
   disk_usable: {
     kind: 'ok',
     state: 'pushes taken',
@@ -175,99 +269,98 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
       ...downIn(of),
       ` Does the carrier send these pushes again? If not, ask it to. To learn now what they reported about known parcels: parcel-relay refresh --all`,
     ],
+    members: () => ({
+      freeBytes: wholeNumber(),
+      since: instant().describe('When the relay began to refuse pushes.'),
+      until: instant().describe('When it took them again.'),
+      refused: wholeNumber().describe('How many pushes it answered with 503 in between, over restarts.'),
+      down: z
+        .array(z.strictObject({ lastSeenAt: instant(), startedAt: instant() }))
+        .describe('When it did not run in between: what was pushed then got no answer. After a kill it has run up to ten seconds longer.'),
+    }),
   },
-  disk_recovered: { kind: 'ok', state: 'disk recovered', page: '/', tell: () => ['The store’s disk has room again'] },
+  disk_recovered: {
+    kind: 'ok',
+    state: 'disk recovered',
+    page: '/',
+    tell: () => ['The store’s disk has room again'],
+    members: () => ({ freeBytes: wholeNumber(), since: since() }),
+  },
   clock_doubted: {
     kind: 'warn',
     state: 'clock doubted',
     page: '/',
     tell: () => ['The clock of the relay may be wrong. Retention removes nothing until that is settled'],
+    members: () => ({
+      because: z.enum(['jumped', 'carrier', 'machine']),
+      aheadMs: z.number().int().describe('How far the clock seems to be ahead; negative: behind.'),
+    }),
   },
-  clock_trusted: { kind: 'ok', state: 'clock trusted', page: '/', tell: () => ['The clock of the relay is trusted again'] },
+  clock_trusted: {
+    kind: 'ok',
+    state: 'clock trusted',
+    page: '/',
+    tell: () => ['The clock of the relay is trusted again'],
+    members: () => ({ since: since() }),
+  },
   reloaded: {
     kind: 'ok',
     state: 'config reloaded',
     page: '/settings',
     tell: (of) => [`The config was reloaded: ${of('changed') === '' ? 'nothing changed' : `${of('changed')} changed`}`],
+    members: () => ({ replica: z.string(), changed: texts(), needsRestart: texts(), problems: texts() }),
   },
   reload_failed: {
     kind: 'warn',
     state: 'config not reloaded',
     page: '/settings',
     tell: (of) => [`The config could not be reloaded: ${of('problems')}`],
+    members: () => ({ replica: z.string(), problems: texts() }),
   },
   certificate_expiring: {
     kind: 'warn',
     state: 'certificate expiring',
     page: '/check',
     tell: (of) => [`The certificate of ${of('listener')} expires at `, time(of('expiresAt'))],
+    members: () => ({ listener: z.string(), expiresAt: instant(), replica: z.string() }),
   },
-  store_restored: {
-    kind: 'warn',
-    state: 'store restored',
-    page: '/',
-    tell: (of) => [
-      `The store was restored from the backup ${of('backup')} of `,
-      time(of('madeAt')),
-      `: sequences go on after ${of('nextSequence')}`,
-    ],
-  },
-  backup_failed: {
-    kind: 'warn',
-    state: 'backup failed',
-    page: '/backups',
-    tell: (of) => [`The backup ${of('backup')} could not be made: ${of('reason')}`],
-  },
-  backup_recovered: { kind: 'ok', state: 'backups recovered', page: '/backups', tell: (of) => [`Backups are made again: ${of('backup')}`] },
-  retention_held: {
-    kind: 'warn',
-    state: 'data held back',
-    page: '/retention',
-    tell: (of) => [
-      'Data that is past its time has been held back since ',
-      time(of('since')),
-      ': it is undelivered, in quarantine or still needed',
-    ],
-  },
-  retention_gave_up: {
-    kind: 'bad',
-    state: 'data given up',
-    page: '/retention',
-    tell: () => [
-      'Retention has removed data that was still undelivered, in quarantine or needed, because it was older than retention.held',
-    ],
-  },
-  watchdogs_held: {
-    kind: 'warn',
-    state: 'watchdogs held back',
-    page: '/watchdogs',
-    tell: (of) => [
-      `No push comes and the carrier answers nothing since `,
-      time(of('since')),
-      `, so nothing is said of ${counted(Number(of('held')), 'parcel that may be', 'parcels that may be')} stalled`,
-    ],
-  },
-  watchdogs_resumed: { kind: 'ok', state: 'watchdogs resumed', page: '/watchdogs', tell: () => ['Parcels are watched over again'] },
-  job_ended: { kind: 'ok', state: 'job ended', page: '/jobs', tell: (of) => [`The job ${of('job')} ended: ${of('state')}`] },
   test: {
     kind: 'ok',
     state: 'test',
     page: '/settings',
     tell: () => ['This is a test: operator events of the parcel status relay arrive here'],
+    members: () => ({}),
   },
 }
 
-const BY_EVENT: ReadonlyMap<string, Wording> = new Map(Object.entries(WORDINGS))
+export type OperatorEventTable = ReturnType<typeof createOperatorEvents>
 
-/** Describes a stored event. The event may be from any version of the relay, so that its name or members may be unknown. */
-export function wordOperatorEvent(event: string, detail: Readonly<Record<string, unknown>>): OperatorWords {
-  const unknown = event.replaceAll('_', ' ')
-  const { kind, state, page, tell } = BY_EVENT.get(event) ?? { kind: 'none', state: unknown, page: '/events', tell: () => [unknown] }
-  const of: Reader = (path) => {
-    const [member = '', ...inner] = path.split('.')
-    return textOf(inner.reduce(memberOf, detail[member]))
+/** Joins the events of the core and the console with those that wings offer. */
+export function createOperatorEvents(offered: readonly EventDescriptions[]) {
+  const described = new Map<string, EventDescription>([OWN_EVENTS, ...offered].flatMap((events) => Object.entries(events)))
+  const anyEvent = (more: Readonly<Record<string, z.ZodType>>): z.ZodType => {
+    const each = Array.from(described, ([event, { members }]) =>
+      z.strictObject({ ...more, event: z.literal(event), at: instant(), ...members() }),
+    )
+    return z.union(each).describe('Ignore events that you do not know: later versions add some.')
   }
-  return { kind, state, sentence: tell(of), page: typeof page === 'string' ? page : page(of) }
+  return {
+    /** The names of the events that are stored. */
+    names: [...described.keys()].filter((event) => event !== 'test'),
+    /** An event as it is posted, and as it is listed with its id. */
+    posted: named('OperatorEvent', () => anyEvent({})),
+    listed: named('ListedOperatorEvent', () => anyEvent({ id: numberedId() })),
+    /** Describes a stored event. The event may be from any version of the relay, so that its name or members may be unknown. */
+    word(event: string, detail: Readonly<Record<string, unknown>>): OperatorWords {
+      const unknown = event.replaceAll('_', ' ')
+      const { kind, state, page, tell } = described.get(event) ?? { kind: 'none', state: unknown, page: '/events', tell: () => [unknown] }
+      const of: Reader = (path) => {
+        const [member = '', ...inner] = path.split('.')
+        return textOf(inner.reduce(memberOf, detail[member]))
+      }
+      return { kind, state, sentence: tell(of), page: typeof page === 'string' ? page : page(of) }
+    },
+  }
 }
 
 function memberOf(value: unknown, inner: string): unknown {
@@ -281,91 +374,4 @@ function textOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return ''
   const named = memberOf(value, 'name')
   return named === undefined ? `${textOf(memberOf(value, 'kind'))} ${textOf(memberOf(value, 'id'))}`.trim() : textOf(named)
-}
-
-/** How operator events are posted (`operator.format`): as signed JSON, or as a message to a chat or notification service. */
-export type OperatorFormat = 'relay' | 'slack' | 'teams' | 'ntfy'
-
-interface MessageOptions {
-  readonly format: Exclude<OperatorFormat, 'relay'>
-  /** The address of the portal, to which the message links; null: the message has no link. */
-  readonly portalUrl: string | null
-}
-
-interface Told {
-  readonly title: string
-  readonly text: string
-  readonly link: string | null
-  readonly kind: OperatorWords['kind']
-}
-
-const RELAY = 'Parcel status relay'
-const TEXT_MAX = 2000
-
-/** Turns an operator event, as `encodeOperatorEvent` writes it, into a message. Null: the bytes are not an operator event. */
-export function formatOperatorEvent(event: Uint8Array, { format, portalUrl }: MessageOptions): OperatorMessage | null {
-  const reading = readJson(event)
-  if (!reading.ok || !isObject(reading.value)) return null
-  const name = member(reading.value, 'event')
-  if (typeof name !== 'string') return null
-  const { kind, state, sentence, page } = wordOperatorEvent(name, reading.value)
-  const told: Told = {
-    title: `${RELAY}: ${state}`,
-    text: `${plainText(sentence).slice(0, TEXT_MAX)}.`,
-    link: portalUrl === null ? null : `${portalUrl.replace(/\/+$/, '')}${page}`,
-    kind,
-  }
-  return FORMATS[format](told)
-}
-
-const FORMATS: Readonly<Record<MessageOptions['format'], (told: Told) => OperatorMessage>> = {
-  /** For Slack's incoming webhooks: `text` is in Slack's markup, in which `&`, `<` and `>` must be escaped. */
-  slack({ title, text, link }) {
-    const escaped = (written: string) => written.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-    const lines = [`*${escaped(title)}*`, escaped(text), ...(link === null ? [] : [`<${escaped(link)}|Open the portal>`])]
-    return json({ text: lines.join('\n') })
-  },
-  /** For workflow webhooks of Microsoft Teams: a message with an adaptive card, whose texts are Markdown. */
-  teams({ title, text, link, kind }) {
-    const color = kind === 'bad' ? 'attention' : kind === 'warn' ? 'warning' : kind === 'ok' ? 'good' : 'default'
-    const block = (written: string, style: object) => ({ type: 'TextBlock', text: withoutMarkdown(written), wrap: true, ...style })
-    return json({
-      type: 'message',
-      attachments: [
-        {
-          contentType: 'application/vnd.microsoft.card.adaptive',
-          content: {
-            $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
-            type: 'AdaptiveCard',
-            version: '1.4',
-            body: [block(title, { weight: 'bolder', color }), block(text, {})],
-            ...(link === null ? {} : { actions: [{ type: 'Action.OpenUrl', title: 'Open the portal', url: link }] }),
-          },
-        },
-      ],
-    })
-  },
-  /** For ntfy: the text is the body. Everything else goes into headers, which may contain only ASCII. */
-  ntfy({ title, text, link, kind }) {
-    const isTrouble = kind === 'bad' || kind === 'warn'
-    return {
-      headers: {
-        'content-type': 'text/plain; charset=utf-8',
-        title,
-        priority: kind === 'bad' ? 'high' : 'default',
-        tags: isTrouble ? 'warning' : kind === 'ok' ? 'white_check_mark' : 'information_source',
-        ...(link === null ? {} : { click: link }),
-      },
-      body: Buffer.from(text),
-    }
-  },
-}
-
-function json(message: object): OperatorMessage {
-  return { headers: { 'content-type': 'application/json' }, body: Buffer.from(JSON.stringify(message)) }
-}
-
-/** Escapes Markdown's special characters, because the name of an endpoint may contain them. */
-function withoutMarkdown(text: string): string {
-  return text.replace(/[\\`*_[\]()#]/g, '\\$&')
 }
