@@ -3,6 +3,7 @@ import type { RunningRelay } from './assembly/running-relay.ts'
 import { openConfig, readConfig } from './console/cli/asking/config-file.ts'
 import { EXIT, fail, untilSignalled } from './console/cli/exit-codes.ts'
 import { type Config, ConfigError } from './core/config/config.ts'
+import type { Section } from './core/config/schema.ts'
 import type { Actor } from './core/domain/admin/operator-action.ts'
 import { AppError, isStoreUnavailable } from './core/domain/errors.ts'
 import { describeFailure } from './core/domain/system-reason.ts'
@@ -12,20 +13,20 @@ import { setHeapFlags } from './core/runtime/heap-flags.ts'
 import { endProcess } from './core/runtime/threads/thread.ts'
 import { VERSION } from './package-files.ts'
 
-/** Runs the relay of a config file until a signal stops it or it cannot go on. */
-export async function serve(path: string): Promise<void> {
-  const config = await readServable(path)
-  if (config !== null) await run(config, path)
+/** Runs the relay of a config file until a signal stops it or it cannot go on. `sections`: those of wings. */
+export async function serve(path: string, sections: readonly Section[]): Promise<void> {
+  const config = await readServable(path, sections)
+  if (config !== null) await run(config, { path, sections })
 }
 
-async function readServable(path: string): Promise<Config | null> {
-  const config = await readConfig(path)
+async function readServable(path: string, sections: readonly Section[]): Promise<Config | null> {
+  const config = await readConfig(path, sections)
   if (config === null || config.conflicts.length === 0) return config
   fail(config.conflicts.join('\n'))
   return null
 }
 
-async function run(config: Config, path: string): Promise<void> {
+async function run(config: Config, { path, sections }: Pick<Served, 'path' | 'sections'>): Promise<void> {
   const log = createLog(config.log)
   for (const warning of config.warnings) log.warn({}, warning)
   endOnFault(log)
@@ -33,7 +34,7 @@ async function run(config: Config, path: string): Promise<void> {
   const stopped = untilSignalled(() => void endProcess(EXIT.failed))
   void stopped.then(() => endIfLate(log, config.shutdownTimeoutMs + STOPPING_MS, 'the relay did not stop in time'))
   const ready = Promise.withResolvers<RunningRelay>()
-  const reload = createReload({ started: ready.promise, path, log })
+  const reload = createReload({ started: ready.promise, path, sections, log })
   reloadOnSignal(reload)
   ready.resolve(start(config, log, reload))
   const relay = await ready.promise
@@ -108,12 +109,13 @@ const PROBLEMS_SHOWN = 100
 interface Served {
   readonly started: Promise<RunningRelay>
   readonly path: string
+  readonly sections: readonly Section[]
   readonly log: Log
 }
 
-async function reload({ started, path, log }: Served, by: Actor): Promise<Reloaded> {
+async function reload({ started, path, sections, log }: Served, by: Actor): Promise<Reloaded> {
   try {
-    const config = await openConfig(path)
+    const config = await openConfig(path, sections)
     for (const warning of config.warnings) log.warn({}, warning)
     if (config.conflicts.length > 0) throw new ConfigError(config.conflicts)
     const reloaded = await (await started).reload(config, by)

@@ -5,6 +5,7 @@ import type { SectionsOf } from './console/portal/parcels/parcel.pages.ts'
 import type { PagesOf } from './console/portal/portal.ts'
 import type { ProblemsOf } from './console/reporting/reporting.ts'
 import type {} from './console/use-cases.ts'
+import type { LoadSections, Section } from './core/config/schema.ts'
 import type { Duty } from './core/flow/ports.ts'
 import type { Route, WithAuthorize } from './core/http/server/route.ts'
 import type { UseCases } from './core/http/use-cases.ts'
@@ -22,6 +23,8 @@ type MeasuredParts = Pick<Relay, 'reads' | 'clock' | 'backups' | 'restores'>
  * another. The core works without any of them.
  */
 interface Offer {
+  /** A section of the config. */
+  readonly section?: () => Promise<Section>
   /** Commands by name. */
   readonly commands?: Readonly<Record<string, () => Promise<Command>>>
   /** Orders below commands of the console, by the command's name. */
@@ -49,7 +52,7 @@ const loadServer = async () => (await import('./server/postgres/server-stores.ts
 /** The folders of `upkeep/`, then those of the other wings that have commands, routes or pages besides the console's own. */
 export const WINGS: readonly Offer[] = [
   {
-    commands: { check: async () => (await import('./upkeep/check/check.command.ts')).checkCommand(loadServer) },
+    commands: { check: async () => (await import('./upkeep/check/check.command.ts')).checkCommand(loadServer, loadSections) },
     routes: async () => (await import('./upkeep/check/check.routes.ts')).CHECK_ROUTES,
     pages: async () => (await import('./upkeep/check/check.page.ts')).checkPages,
     problems: async () => (await import('./upkeep/check/check.problems.ts')).checkProblems,
@@ -62,7 +65,7 @@ export const WINGS: readonly Offer[] = [
     problems: async () => (await import('./upkeep/erasure/erasure.problems.ts')).erasureProblems,
   },
   {
-    commands: { verify: async () => (await import('./upkeep/refusals/verify.command.ts')).verifyCommand() },
+    commands: { verify: async () => (await import('./upkeep/refusals/verify.command.ts')).verifyCommand(loadSections) },
     routes: async () => (await import('./upkeep/refusals/refusals.routes.ts')).REFUSALS_ROUTES,
     pages: async () => (await import('./upkeep/refusals/refusals.page.ts')).refusalPages,
   },
@@ -124,6 +127,7 @@ export const WINGS: readonly Offer[] = [
   },
   { parcelSections: async () => (await import('./insight/as-of/as-of.page.ts')).asOfSections },
   {
+    section: async () => (await import('./insight/watchdogs/watchdogs.config.ts')).WATCHDOGS_SECTION,
     commands: { watchdogs: async () => (await import('./insight/watchdogs/watchdogs.command.ts')).watchdogsCommand() },
     routes: async () => (await import('./insight/watchdogs/watchdogs.routes.ts')).WATCHDOGS_ROUTES,
     duty: async () => (await import('./insight/watchdogs/watchdogs.duty.ts')).watchdogDuty,
@@ -144,8 +148,11 @@ export const WINGS: readonly Offer[] = [
   { routes: async () => (await import('./server/replicas/replicas.routes.ts')).REPLICAS_ROUTES },
   {
     commands: {
-      demo: async () => (await import('./trial/demo.command.ts')).demoCommand(),
+      demo: async () => (await import('./trial/demo.command.ts')).demoCommand(loadSections),
       sandbox: async () => (await import('./trial/sandbox.command.ts')).sandboxCommand(),
     },
   },
 ]
+
+/** Loads the sections of the config that the folders offer. */
+export const loadSections: LoadSections = async () => await Promise.all(WINGS.flatMap(({ section }) => section?.() ?? []))

@@ -65,7 +65,7 @@ export async function openInternalApi(config: Config, parts: Parts, { concerns, 
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const { refusedSenders } = parts.receiver.verbs
   const given = { ...parts, refusedSenders, work: delivery.reviewAll, yieldToOthers: () => nextTurn(), version: VERSION }
-  const manageWatchdogs = createManageWatchdogs({ ...given, rules: () => ({ rules: settings().watchdogs, zone: settings().zone }) })
+  const manageWatchdogs = createManageWatchdogs({ ...given, rules: () => ({ rules: settings().watchdogs ?? [], zone: settings().zone }) })
   const overview = overviewOf(config, { ...parts, ...manageWatchdogs }, concerns)
   const listener = await createInternalListener({
     ...delivery,

@@ -52,7 +52,7 @@ export function createReload(config: Config, parts: Parts, ports: ReloadPorts): 
         )
         await delivery.reload(next)
         await write.adjustRetention(next.retention)
-        await write.adjustWatchdogs({ rules: next.watchdogs, zone: next.zone })
+        await write.adjustWatchdogs({ rules: next.watchdogs ?? [], zone: next.zone })
         await write.adjustErasure({ identifierReuseAfterMs: next.identifierReuseAfterMs })
       } catch (error) {
         replaceApps(current)
@@ -135,7 +135,7 @@ function reloadedSettings(before: Settings, next: Settings): readonly string[] {
     .flatMap((name) => {
       if (name === 'endpoints') return changedItems(name, before.endpoints, next.endpoints)
       if (name === 'apps') return changedItems(name, before.apps, next.apps)
-      if (name === 'watchdogs') return changedItems(name, before.watchdogs, next.watchdogs)
+      if (name === 'watchdogs') return changedItems(name, before.watchdogs ?? [], next.watchdogs ?? [])
       if (name === 'delivery' || name === 'retention' || PARTLY.has(name))
         return changedNames(sectionOf(before, name), sectionOf(next, name)).map((key) => `${name}.${key}`)
       return [name]

@@ -65,7 +65,7 @@ export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 
     },
     deliver: deliveryRules(config),
     retention: config.retention,
-    watchdogs: { rules: config.watchdogs, zone: config.zone },
+    watchdogs: { rules: config.watchdogs ?? [], zone: config.zone },
   }
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { fail, untilSignalled, withExitCodes } from '../console/cli/exit-codes.ts'
+import type { LoadSections, Section } from '../core/config/schema.ts'
 import { ABOUT_TROUBLE, ADMIN, madeEvent, makeTrouble, openShop, SHOP } from './demo/apps.ts'
 import { createLineView, createLiveView, createLook } from './demo/live-view.ts'
 import { type Happening, happeningsBetween, type Picture, type View } from './demo/picture.ts'
@@ -22,7 +23,7 @@ const LOOK_EVERY_MS = 500
 const PATIENCE_MS = 60_000
 
 /** `parcel-relay demo`: also makes trouble to look at in the portal. */
-export function demoCommand(): Command {
+export function demoCommand(loadSections: LoadSections): Command {
   const command = new Command('demo')
     .description(
       'run a relay between a sandbox carrier that loses pushes and a subscriber that receives every event (config/demo.yaml, a temporary store)',
@@ -38,7 +39,7 @@ export function demoCommand(): Command {
     .option('--loss <fraction>', 'fraction of pushes that the carrier loses', fraction, 0.2)
     .option('--free-ports', 'use any free ports instead of 8080 to 8082 and 8090 to 8092', false)
     .option('--until-complete', 'end as soon as every history is complete; exit with 1 if that takes too long', false)
-    .action(run)
+    .action(async (flags: Flags) => run(flags, await loadSections()))
   return withExitCodes(command)
 }
 
@@ -56,7 +57,7 @@ function fraction(text: string): number {
   return value
 }
 
-async function run(flags: Flags): Promise<void> {
+async function run(flags: Flags, sections: readonly Section[]): Promise<void> {
   const ending = new AbortController()
   const end = () => ending.abort()
   void untilSignalled().then(end)
@@ -67,7 +68,7 @@ async function run(flags: Flags): Promise<void> {
 
   const onTrouble = (message: string) => void (ending.signal.aborted || view.note(message))
   if (flags.store === 'postgres') view.note('Starting a PostgreSQL server and two replicas of the relay ...')
-  const stage = await setStage({ ...flags, onTrouble })
+  const stage = await setStage({ ...flags, sections, onTrouble })
   void stage.died.then((error) => {
     if (ending.signal.aborted) return
     fail(`the relay failed: ${String(error)}`)

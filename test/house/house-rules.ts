@@ -158,6 +158,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@koa/router', 'koa', 'zod'],
     platform: ['node:buffer', 'node:http'],
   },
+  { place: '*.config.ts', imports: ['core/config/', 'core/domain/'], libraries: ['zod'], platform: [] },
   { place: '*.problems.ts', imports: ['core/', 'console/', 'upkeep/', 'insight/'], libraries: [], platform: [] },
   { place: '*.metrics.ts', imports: ['core/', 'console/', 'upkeep/', 'insight/'], libraries: ['prom-client'], platform: [] },
   { place: '*.page.ts', imports: ['core/', 'console/', 'upkeep/', 'insight/', 'server/'], libraries: ['zod'], platform: ['node:buffer'] },
@@ -226,7 +227,17 @@ export const ROOMS: readonly Room[] = [
   // The table of what wings offer. Only this imports them by name.
   {
     place: 'wings.ts',
-    imports: ['core/flow/ports.ts', 'core/http/', 'core/wiring/', 'console/', 'upkeep/', 'insight/', 'server/', 'trial/'],
+    imports: [
+      'core/config/schema.ts',
+      'core/flow/ports.ts',
+      'core/http/',
+      'core/wiring/',
+      'console/',
+      'upkeep/',
+      'insight/',
+      'server/',
+      'trial/',
+    ],
     libraries: ['commander', 'prom-client'],
     platform: [],
   },

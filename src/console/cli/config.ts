@@ -1,27 +1,28 @@
 import { Command } from 'commander'
 import { stringify } from 'yaml'
 import { configJsonSchema } from '../../core/config/config.ts'
+import type { LoadSections, Section } from '../../core/config/schema.ts'
 import { readConfig } from './asking/config-file.ts'
 import { withExitCodes } from './exit-codes.ts'
 import { redactedConfig } from './redacted-config.ts'
 
 /** `config print`, `config schema` and `config reference`. */
-export function configCommand(): Command {
+export function configCommand(loadSections: LoadSections): Command {
   const command = new Command('config')
     .description('show the configuration')
-    .addCommand(printCommand())
-    .addCommand(configSchemaCommand())
-    .addCommand(configReferenceCommand())
+    .addCommand(printCommand(loadSections))
+    .addCommand(configSchemaCommand(loadSections))
+    .addCommand(configReferenceCommand(loadSections))
   return withExitCodes(command)
 }
 
-function printCommand(): Command {
+function printCommand(loadSections: LoadSections): Command {
   return new Command('print')
     .description('print every setting in effect, defaults included; secrets are masked')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .option('--json', 'print JSON instead of YAML')
     .action(async (options: { readonly config: string; readonly json?: true }) => {
-      const config = await readConfig(options.config)
+      const config = await readConfig(options.config, await loadSections())
       if (config === null) return
       for (const warning of config.warnings) process.stderr.write(`warning: ${warning}\n`)
       const settings = redactedConfig(config)
@@ -69,15 +70,17 @@ setting, and \`config/relay.schema.json\` gives editors completion. A setting th
 `
 
 /** `config reference`: generates `docs/configuration.md`. */
-function configReferenceCommand(): Command {
-  return new Command('reference').description('print every setting with its type, default, bounds and meaning, as Markdown').action(() => {
-    process.stdout.write(presentReference())
-  })
+function configReferenceCommand(loadSections: LoadSections): Command {
+  return new Command('reference')
+    .description('print every setting with its type, default, bounds and meaning, as Markdown')
+    .action(async () => {
+      process.stdout.write(presentReference(await loadSections()))
+    })
 }
 
 /** Returns the exact content of `docs/configuration.md`. */
-export function presentReference(): string {
-  const root: Setting = configJsonSchema()
+export function presentReference(sections: readonly Section[]): string {
+  const root: Setting = configJsonSchema(sections)
   return [INTRODUCTION, ...Object.entries(root.properties ?? {}).map(([key, setting]) => presentSection(root, key, setting))].join('\n')
 }
 
@@ -148,15 +151,15 @@ function escapeCell(text: string): string {
 }
 
 /** `config schema`: generates `config/relay.schema.json`. */
-function configSchemaCommand(): Command {
-  return new Command('schema').description('print the JSON Schema of the config file, for editors').action(() => {
-    process.stdout.write(presentSchema())
+function configSchemaCommand(loadSections: LoadSections): Command {
+  return new Command('schema').description('print the JSON Schema of the config file, for editors').action(async () => {
+    process.stdout.write(presentSchema(await loadSections()))
   })
 }
 
 /** Returns the exact content of `config/relay.schema.json`. */
-export function presentSchema(): string {
-  const expanded = JSON.stringify(configJsonSchema(), null, 2)
+export function presentSchema(sections: readonly Section[]): string {
+  const expanded = JSON.stringify(configJsonSchema(sections), null, 2)
   // Write lists of plain values on one line, as the formatter of this repository does.
   const compact = expanded.replace(/\[\n\s+([^[\]{}]+?)\n\s+\]/g, (_, items: string) => `[${items.replace(/\n\s+/g, ' ')}]`)
   return `${compact}\n`

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import { VERSION } from '../../package-files.ts'
-import { WINGS } from '../../wings.ts'
+import { loadSections, WINGS } from '../../wings.ts'
 import { addExamples } from './examples.ts'
 import { CommandFailure, EXIT, endUnwritten, withExitCodes } from './exit-codes.ts'
 
@@ -14,7 +14,7 @@ const ORDER =
 /** Each function imports the code of its command. Only the command that runs is imported, so that `serve` does not wait for other libraries. */
 const OWN: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => serveCommand(),
-  status: async () => (await import('./status.ts')).statusCommand(),
+  status: async () => (await import('./status.ts')).statusCommand(loadSections),
   parcels: async () => (await import('./parcels.ts')).parcelsCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),
   watch: async () => (await import('./watch.ts')).watchCommand(),
@@ -24,7 +24,7 @@ const OWN: Readonly<Record<string, () => Promise<Command>>> = {
   retry: async () => (await import('./deliveries.ts')).retryCommand(),
   tail: async () => (await import('./tail.ts')).tailCommand(),
   reload: async () => (await import('./reload.ts')).reloadCommand(),
-  config: async () => (await import('./config.ts')).configCommand(),
+  config: async () => (await import('./config.ts')).configCommand(loadSections),
   'hash-password': async () => (await import('./new-secrets.ts')).hashPasswordCommand(),
   fingerprint: async () => (await import('./fingerprint.ts')).fingerprintCommand(),
   secrets: async () => (await import('./reload.ts')).secretsCommand(),
@@ -74,7 +74,7 @@ function serveCommand(): Command {
     .description('run the relay')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async ({ config }: { readonly config: string }) => {
-      const { serve } = await import('../../serving.ts')
-      await serve(config)
+      const [{ serve }, sections] = await Promise.all([import('../../serving.ts'), loadSections()])
+      await serve(config, sections)
     })
 }

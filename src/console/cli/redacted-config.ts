@@ -1,4 +1,4 @@
-import type { Settings } from '../../core/config/config.ts'
+import type { Config } from '../../core/config/config.ts'
 import { isSecret, REDACTED } from '../../core/config/secret.ts'
 import { formatDuration } from '../../core/domain/amounts.ts'
 import { maskPath } from '../../core/domain/delivery/endpoint-state.ts'
@@ -7,44 +7,38 @@ import { maskPath } from '../../core/domain/delivery/endpoint-state.ts'
  * Returns the settings in effect in the form of the file, for `config print`, with secrets and password hashes masked. With the secrets put back, the
  * file yields the same settings.
  */
-export function redactedConfig(config: Settings): Record<string, unknown> {
-  const { listen, store, webhook, shutdownTimeoutMs, upstream, poll, serve, endpoints, limits } = config
+export function redactedConfig(config: Config): Record<string, unknown> {
+  const { shutdownTimeoutMs, operator, identifierReuseAfterMs, warnings: _warnings, conflicts: _conflicts, ...rest } = config
+  const { store, upstream, poll, serve, apps, endpoints } = rest
   const { byStatusMs, defaultMs, whenPushIsHealthy } = poll.cadence
-  const { freeSpaceBytesMin, ...otherLimits } = limits
-  // The settings have the same order as in the documentation.
-  return asWritten({
-    listen,
+  const { freeSpaceBytesMin, ...limits } = rest.limits
+  const forms = {
     store: store.engine === 'sqlite' ? `sqlite:${store.path}` : maskUrl(store.url.reveal()),
-    webhook,
-    shutdownTimeoutMs,
     upstream: { ...upstream, proxy: upstream.proxy === null ? null : maskUrl(upstream.proxy.reveal()) },
     poll: {
       ...poll,
       cadence: { ...withSuffix(byStatusMs), defaultMs, whenPushIsHealthy: `x${whenPushIsHealthy}` },
     },
     serve: { ...serve, refreshOlderThanMs: serve.refreshOlderThanMs ?? 'never' },
-    apps: config.apps.map(({ passwordHash, ...app }) => ({
+    apps: apps.map(({ passwordHash, ...app }) => ({
       ...app,
       passwordHash: passwordHash.length === 1 ? passwordHash[0] : passwordHash,
     })),
-    token: config.token,
     endpoints: endpoints.map(({ ratePerSecond, ...endpoint }) => ({
       ...endpoint,
       rate: ratePerSecond,
       proxy: endpoint.proxy === null ? null : maskUrl(endpoint.proxy.reveal()),
     })),
-    delivery: config.delivery,
-    watchdogs: config.watchdogs,
-    secrets: config.secrets,
-    operator: config.operator === null ? null : { ...config.operator, url: maskPath(config.operator.url.reveal()) },
-    portal: config.portal,
-    zone: config.zone,
-    retention: config.retention,
-    backup: config.backup,
-    identifierReuseAfterMs: config.identifierReuseAfterMs ?? 'never',
-    limits: { ...otherLimits, freeSpaceMin: freeSpaceBytesMin },
-    log: config.log,
-  })
+    limits: { ...limits, freeSpaceMin: freeSpaceBytesMin },
+  }
+  // The schema moves these to its end. Here they precede what they precede in the documentation.
+  const moved: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+    upstream: { shutdownTimeoutMs },
+    portal: { operator: operator === null ? null : { ...operator, url: maskPath(operator.url.reveal()) } },
+    limits: { identifierReuseAfterMs: identifierReuseAfterMs ?? 'never' },
+  }
+  const members = Object.entries<unknown>({ ...rest, ...forms })
+  return asWritten(Object.fromEntries(members.flatMap(([name, form]) => [...Object.entries(moved[name] ?? {}), [name, form] as const])))
 }
 
 /** Writes `timeoutMs: 10000` as `timeout: 10s`, and leaves out settings without a value. */

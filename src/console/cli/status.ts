@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import type { LoadSections } from '../../core/config/schema.ts'
 import { bytesText, counted, countText } from '../../core/domain/amounts.ts'
 import type { OverviewAnswer } from '../overview/overview.routes.ts'
 import { addRelayOptions, type ClientOptions, openRelay, order, print, relayAddress } from './asking/ask-relay.ts'
@@ -10,12 +11,12 @@ interface StatusOptions extends ClientOptions {
   readonly config: string
 }
 
-export function statusCommand(): Command {
+export function statusCommand(loadSections: LoadSections): Command {
   const command = new Command('status')
     .description('say whether everything works and, if not, what to do; exits with 1 if there is a problem that cannot wait')
     .option('--config <file>', 'the config file, which names the address of the relay', 'config/relay.yaml')
     .action(async (given: StatusOptions, self: Command) => {
-      const options = await addressed(given, self)
+      const options = await addressed(given, self, loadSections)
       if (options === null) return
       const ask = await openRelay(options)
       const overview = await order<OverviewAnswer>(ask, 'GET', '/relay/overview')
@@ -29,10 +30,11 @@ export function statusCommand(): Command {
  * Takes the address of the relay from the config file, as `check` does, unless an address was given. A file that was not given need not exist, because
  * the relay may run on another machine. Null: the file that was given cannot be used, and the command has failed.
  */
-async function addressed(options: StatusOptions, self: Command): Promise<ClientOptions | null> {
+async function addressed(options: StatusOptions, self: Command, loadSections: LoadSections): Promise<ClientOptions | null> {
   if (self.getOptionValueSource('url') !== 'default') return options
   const isGiven = self.getOptionValueSource('config') !== 'default'
-  const config = isGiven ? await readConfig(options.config) : await openConfig(options.config).catch(() => null)
+  const sections = await loadSections()
+  const config = isGiven ? await readConfig(options.config, sections) : await openConfig(options.config, sections).catch(() => null)
   return config === null ? (isGiven ? null : options) : { ...options, ...addressOf(config) }
 }
 

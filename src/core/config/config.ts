@@ -5,15 +5,16 @@ import { CLAIMS_PER_ATTEMPT, CLAIMS_PER_ATTEMPT_ON_SERVER } from '../domain/deli
 import { fixedHeaderProblem } from '../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../domain/errors.ts'
 import { systemReason } from '../domain/system-reason.ts'
-import { configSchema, RETENTION_DEFAULTS, storeSchema } from './schema.ts'
+import { configSchema, RETENTION_DEFAULTS, type Section, storeSchema } from './schema.ts'
 import {
+  type Complaint,
   type Finding,
   findingsOf,
   maskedSpans,
   offsetOf,
-  type Path,
   parseSource,
   presentFinding,
+  repeated,
   type Source,
   unknownPaths,
   valueAt,
@@ -21,14 +22,17 @@ import {
 } from './source.ts'
 import { readUrl } from './values.ts'
 
-type DeepReadonly<T> = T extends (...args: never[]) => unknown
+export type DeepReadonly<T> = T extends (...args: never[]) => unknown
   ? T
   : T extends object
     ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
     : T
 
-/** All settings, after validation. Defaults are filled in, and names end in the unit, such as `timeoutMs`. Secrets are wrapped (`Secret`). */
-export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
+/**
+ * All settings, after validation. Defaults are filled in, and names end in the unit, such as `timeoutMs`. Secrets are wrapped (`Secret`). Wings add
+ * theirs, which are absent if the wing has no line in the table of wings.
+ */
+export interface Settings extends DeepReadonly<z.output<ReturnType<typeof configSchema>>> {}
 
 export type Config = Settings & {
   /** Messages about settings that are allowed but unwise. They are logged at every start. Each has its file, line and column; none shows a secret. */
@@ -51,15 +55,16 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the config file and the secrets that it names. Throws ConfigError. */
-export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): Config {
+/** Reads the config file and the secrets that it names. `sections`: those of wings. Throws ConfigError. */
+export function loadConfig(path: string, sections: readonly Section[], env: NodeJS.ProcessEnv = process.env): Config {
   const { source, values } = readValues(path)
   // Parse twice. The first run reports warnings as issues, because only issues have a path. The second run yields the settings. `jitless`: do not
   // compile the schema, because that takes longer than parsing once.
   const once = { jitless: true }
-  const { warning, plain } = schemasOf(env)
+  const { warning, plain } = schemasOf(sections, env)
   const noted = warning.safeParse(values, once).error?.issues ?? []
-  const findings = [...source.findings, ...findingsOf(noted, values, configJsonSchema(), source), ...crossCheck(values, source)]
+  const noticed = findingsOf(noted, values, () => configJsonSchema(sections), source)
+  const findings = [...source.findings, ...noticed, ...crossCheck(values, source, sections)]
   const result = plain.safeParse(values, once)
   const masks = maskedSpans(source, unknownPaths(noted))
   const present = (severity: Finding['severity']) => presentAll(path, source, ofSeverity(findings, severity), masks)
@@ -80,7 +85,7 @@ export function loadStoreSettings(path: string, env: NodeJS.ProcessEnv = process
   const { source, values } = readValues(path)
   const result = storeSchema({ env, warn: false }).safeParse(values, { jitless: true })
   if (result.success) return result.data
-  const findings = findingsOf(result.error.issues, values, configJsonSchema(), source)
+  const findings = findingsOf(result.error.issues, values, () => configJsonSchema([]), source)
   throw new ConfigError(presentAll(path, source, findings, maskedSpans(source, [])), unsetIn(findings))
 }
 
@@ -95,19 +100,22 @@ function readValues(path: string): { readonly source: Source; readonly values: u
 type Schema = ReturnType<typeof configSchema>
 
 /** The schemas by environment. They are cached, because building them takes many times as long as checking a file. */
-const schemas = new WeakMap<NodeJS.ProcessEnv, { readonly warning: Schema; readonly plain: Schema }>()
+const schemas = new WeakMap<
+  NodeJS.ProcessEnv,
+  { readonly sections: readonly Section[]; readonly warning: Schema; readonly plain: Schema }
+>()
 
-function schemasOf(env: NodeJS.ProcessEnv) {
-  const known = schemas.get(env) ?? { warning: configSchema({ env, warn: true }), plain: configSchema({ env, warn: false }) }
-  schemas.set(env, known)
-  return known
+function schemasOf(sections: readonly Section[], env: NodeJS.ProcessEnv) {
+  const known = schemas.get(env)
+  if (known?.sections === sections) return known
+  const made = { sections, warning: configSchema({ env, warn: true }, sections), plain: configSchema({ env, warn: false }, sections) }
+  schemas.set(env, made)
+  return made
 }
 
-const jsonSchema = z.toJSONSchema(configSchema({ env: {}, warn: false }), { io: 'input' })
-
 /** Returns the JSON Schema (2020-12) of the config file, for editors. */
-export function configJsonSchema(): object {
-  return jsonSchema
+export function configJsonSchema(sections: readonly Section[]): object {
+  return z.toJSONSchema(configSchema({ env: {}, warn: false }, sections), { io: 'input' })
 }
 
 function unsetIn(problems: readonly Finding[]): readonly string[] {
@@ -153,27 +161,22 @@ function ofSeverity(findings: readonly Finding[], severity: Finding['severity'])
  * Checks rules that involve several settings. It checks the values as written, even if the schema refuses some, so that all problems are reported
  * together. A value of the wrong type is skipped here, because the schema reports it.
  */
-function crossCheck(values: unknown, source: Source): readonly Finding[] {
+function crossCheck(values: unknown, source: Source, sections: readonly Section[]): readonly Finding[] {
   const problems = [
     ...plainHttp(values),
     ...repeated(values, 'apps', 'username'),
     ...repeated(values, 'endpoints', 'name'),
-    ...repeated(values, 'watchdogs', 'name'),
     ...samePort(values),
     ...emptyQuietHours(values),
     ...untrustedHeader(values),
     ...headersForPeople(values),
     ...retentionOrder(values, source),
     ...homelessBackups(values),
+    ...sections.flatMap(({ check }) => check?.(values) ?? []),
   ]
   const found = (severity: Finding['severity'], complaints: readonly Complaint[]) =>
     complaints.map(({ path, message }): Finding => ({ severity, offset: offsetOf(source, path, 'value'), path, message }))
   return [...found('problem', problems), ...found('warning', shortHistory(values))]
-}
-
-interface Complaint {
-  readonly path: Path
-  readonly message: string
 }
 
 /** Complains about plain http to the carrier, because the password and every token would cross the network unencrypted. */
@@ -192,18 +195,6 @@ function plainHttp(values: unknown): readonly Complaint[] {
 
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || /^127\.\d+\.\d+\.\d+$/.test(hostname) || hostname === '[::1]'
-}
-
-function repeated(values: unknown, section: string, key: string): readonly Complaint[] {
-  const items = valueAt(values, [section])
-  if (!Array.isArray(items)) return []
-  const names = items.map((item: unknown) => valueAt(item, [key]))
-  return names.flatMap((name, index) => {
-    const first = names.indexOf(name)
-    return typeof name !== 'string' || first === index
-      ? []
-      : [{ path: [section, index, key], message: `is the same as in ${section}[${first}]: each must be unique` }]
-  })
 }
 
 function samePort(values: unknown): readonly Complaint[] {

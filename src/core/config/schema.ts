@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { carrierPoll, carrierUpstream, delivery, endpoint, operator } from './schema-outbound.ts'
-import { watchdogs } from './schema-watchdogs.ts'
 import { looksWeak, oneOrTwoSecrets, type SchemaContext, secret } from './secret-setting.ts'
+import type { Complaint } from './source.ts'
 import {
   cidr,
   cron,
@@ -21,11 +21,26 @@ import {
   zone,
 } from './values.ts'
 
+/** A section that a wing offers. Its settings are validated, documented, printed and reloaded like those of the core. */
+export interface Section {
+  readonly name: string
+  /** The section of the core after which it is documented. */
+  readonly after: 'delivery'
+  readonly schema: (context: SchemaContext) => z.ZodType
+  /** Checks rules that involve several settings, among the values as written, even if the schema refuses some. */
+  readonly check?: (values: unknown) => readonly Complaint[]
+}
+
+/** Loads the sections of all wings. */
+export type LoadSections = () => Promise<readonly Section[]>
+
 /**
  * Creates the schema of all settings: their keys, values, defaults and, in `describe`, their purpose. Parsing puts the unit into the name (`timeout:
  * 10s` becomes `timeoutMs: 10000`). The JSON Schema for editors and `docs/configuration.md` are generated from it.
  */
-export function configSchema(context: SchemaContext) {
+export function configSchema(context: SchemaContext, sections: readonly Section[]) {
+  const offered = (place: Section['after']): object =>
+    Object.fromEntries(sections.filter(({ after }) => after === place).map(({ name, schema }) => [name, schema(context)]))
   return section({
     listen: listen(),
     store: store(context),
@@ -45,7 +60,7 @@ export function configSchema(context: SchemaContext) {
       .default([])
       .describe('Internal subscribers that receive every new entry.'),
     delivery: delivery(),
-    watchdogs: watchdogs(),
+    ...offered('delivery'),
     secrets: atRestKeys(context),
     operator: operator(context).optional(),
     portal: portal(),

@@ -146,10 +146,11 @@ function isPlainName(name: string): boolean {
   return /^[A-Za-z][\w-]{0,39}$/.test(name)
 }
 
-export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown, schema: unknown, source: Source): readonly Finding[] {
+/** `schema`: makes the JSON Schema, whose keys are told in place of one that is not known. */
+export function findingsOf(issues: readonly z.core.$ZodIssue[], values: unknown, schema: () => object, source: Source): readonly Finding[] {
   return issues.flatMap((issue): Finding[] => {
     if (issue.code === 'unrecognized_keys') {
-      const known = knownKeys(schema, issue.path)
+      const known = knownKeys(schema(), issue.path)
       return issue.keys.map((key) => {
         const path = [...issue.path, key]
         return { severity: 'problem', offset: offsetOf(source, path, 'key'), path, message: describeUnknown(key, known) }
@@ -193,6 +194,25 @@ export function valueAt(values: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, segment) => {
     return typeof value === 'object' && value !== null && Object.hasOwn(value, segment) ? Reflect.get(value, segment) : undefined
   }, values)
+}
+
+/** What is wrong with a setting, beside its schema. */
+export interface Complaint {
+  readonly path: Path
+  readonly message: string
+}
+
+/** Complains about items of a list of which this key is the same as that of an earlier one. */
+export function repeated(values: unknown, section: string, key: string): readonly Complaint[] {
+  const items = valueAt(values, [section])
+  if (!Array.isArray(items)) return []
+  const names = items.map((item: unknown) => valueAt(item, [key]))
+  return names.flatMap((name, index) => {
+    const first = names.indexOf(name)
+    return typeof name !== 'string' || first === index
+      ? []
+      : [{ path: [section, index, key], message: `is the same as in ${section}[${first}]: each must be unique` }]
+  })
 }
 
 function knownKeys(schema: unknown, path: Path): readonly string[] {

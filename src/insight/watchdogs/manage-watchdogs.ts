@@ -1,4 +1,3 @@
-import { watchdogs } from '../../core/config/schema-watchdogs.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { NO_CONTEXT } from '../../core/domain/history/order-context.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
@@ -9,6 +8,7 @@ import { loadAnswersOf } from '../../core/store/history/answers.ts'
 import { loadContexts } from '../../core/store/history/order-contexts.ts'
 import { loadNames } from '../../core/store/history/parcels.ts'
 import { describeRule, replay, type WatchdogRule, type WatchdogRules } from './watchdog.rules.ts'
+import { watchdogs } from './watchdogs.config.ts'
 import {
   countOpen,
   countStalled,

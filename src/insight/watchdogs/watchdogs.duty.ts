@@ -43,7 +43,7 @@ export function watchdogDuty(parts: DutyParts & Capabilities): Duty {
     afterOrders: true,
     failure: 'parcels could not be watched over; the relay tries again',
     async pass() {
-      const hasRules = settings().watchdogs.length > 0
+      const hasRules = (settings().watchdogs ?? []).length > 0
       if (!hasRules && clock.monotonic() < settledUntilMs) return 'idle'
       const { sight, mayAsk } = await look(parts)
       const nowMs = clock.now()

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { watchdogs } from '../../core/config/schema-watchdogs.ts'
 import { formatDuration } from '../../core/domain/amounts.ts'
 import { readReference } from '../../core/domain/history/order-context.ts'
 import {
@@ -15,6 +14,7 @@ import { count, durationMs, flag, page, query, read, text } from '../../core/htt
 import { callRoute, jsonBody, listRoute, queryRoute } from '../../core/http/server/route-shapes.ts'
 import type { ExplainedBreach, ShownRule, TriedBreach } from './manage-watchdogs.ts'
 import { TRIED_SINCE_MS_MAX } from './watchdog.rules.ts'
+import { watchdogs } from './watchdogs.config.ts'
 
 const values = () => z.array(z.string()).nullable().describe('Null: any.')
 

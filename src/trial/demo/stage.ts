@@ -4,6 +4,7 @@ import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, loadConfig } from '../../core/config/config.ts'
+import type { Section } from '../../core/config/schema.ts'
 import { createSecret } from '../../core/config/secret.ts'
 import { DEMO_CONFIG } from '../../package-files.ts'
 import type { Sandbox } from '../sandbox/control-api.ts'
@@ -21,6 +22,8 @@ export interface StageOptions {
   readonly loss: number
   /** Whether to use any free ports instead of the usual ones. */
   readonly freePorts: boolean
+  /** The sections of the config that wings offer. */
+  readonly sections: readonly Section[]
   /** Called with the relays' warnings and errors. */
   readonly onTrouble: (message: string) => void
 }
@@ -67,7 +70,7 @@ export async function setStage(options: StageOptions, find = findPort): Promise<
 
 /** `started` collects what has been started. Disposing it ends everything in reverse order. */
 async function startStage(options: StageOptions, find: typeof findPort, started: AsyncDisposableStack): Promise<Stage> {
-  const settings = loadConfig(DEMO_CONFIG)
+  const settings = loadConfig(DEMO_CONFIG, options.sections)
   const { listen } = settings
   const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT, SUBSCRIBER_PORT, TROUBLED_APPS_PORT].concat(
     options.store === 'postgres' ? SECOND_REPLICA_PORT : [],

@@ -13,6 +13,7 @@ import { everyEndpoint } from '../../console/cli/asking/lists.ts'
 import { EXIT } from '../../console/cli/exit-codes.ts'
 import type { Verdict } from '../../console/problems/concern.ts'
 import { type Config, ConfigError } from '../../core/config/config.ts'
+import type { LoadSections } from '../../core/config/schema.ts'
 import { fingerprintKey } from '../../core/domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
@@ -26,7 +27,7 @@ interface CheckOptions extends ClientOptions {
 }
 
 /** `check`: reports whether a deployment works and, if not, why. If a relay is running, asks it. Otherwise checks by itself. */
-export function checkCommand(loadServer: LoadServerStores): Command {
+export function checkCommand(loadServer: LoadServerStores, loadSections: LoadSections): Command {
   const command = new Command('check')
     .description('check whether this deployment works, and say why if it does not: config, keys, store, disk, carrier, endpoints')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
@@ -34,7 +35,7 @@ export function checkCommand(loadServer: LoadServerStores): Command {
       const isGiven = self.getOptionValueSource('url') !== 'default'
       // Someone who gives `--url` but no `--config` asks about the config of that relay, not about a local file.
       const hasFile = !isGiven || self.getOptionValueSource('config') !== 'default'
-      const lines = inOrder(await check(options, { isGiven, hasFile, loadServer }))
+      const lines = inOrder(await check(options, { isGiven, hasFile, loadServer, loadSections }))
       process.stdout.write(options.json === true ? `${JSON.stringify({ ok: !isRed(lines), lines })}\n` : present(lines))
       if (isRed(lines)) process.exitCode = EXIT.failed
     })
@@ -46,10 +47,11 @@ interface Asked {
   readonly isGiven: boolean
   readonly hasFile: boolean
   readonly loadServer: LoadServerStores
+  readonly loadSections: LoadSections
 }
 
 async function check(options: CheckOptions, asked: Asked): Promise<readonly CheckLine[]> {
-  const file = await readFile(options.config)
+  const file = await readFile(options.config, asked)
   if (asked.isGiven) return await checkAt(options, file, asked)
   if ('config' in file) return await checkAt({ ...options, ...addressOf(file.config) }, file, asked)
   const lines = await checkAt(options, file, asked)
@@ -101,10 +103,10 @@ interface CheckedFile {
  */
 type CheckedConfig = (CheckedFile & { readonly config: Config }) | (CheckedFile & { readonly unset: readonly CheckLine[] }) | CheckedFile
 
-async function readFile(path: string): Promise<CheckedConfig> {
+async function readFile(path: string, { loadSections }: Pick<Asked, 'loadSections'>): Promise<CheckedConfig> {
   const line = (verdict: Pick<CheckLine, 'state' | 'message'>): CheckLine => ({ name: 'config', subject: null, ...verdict })
   try {
-    const config = await openConfig(path)
+    const config = await openConfig(path, await loadSections())
     const found = [...config.conflicts.map(failed), ...config.warnings.map(warning)].map(line)
     return { config, lines: found.length > 0 ? found : [line({ state: 'ok', message: `${resolve(path)} has no mistakes.` })] }
   } catch (error) {

@@ -2,6 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { Command } from 'commander'
 import { readConfig } from '../../console/cli/asking/config-file.ts'
 import { withExitCodes } from '../../console/cli/exit-codes.ts'
+import type { LoadSections } from '../../core/config/schema.ts'
 import { type SigningKeys, signingKeysIn, signingKeysOf } from '../../core/config/signing-keys.ts'
 import { type Explanation, explainMismatch } from './explain-mismatch.rules.ts'
 import { describeCause } from './mismatch-causes.rules.ts'
@@ -20,7 +21,7 @@ const BODY_BYTES_MAX = 64 * 1024 * 1024
 const BOUNDS = { triesMax: 200_000, hashedBytesMax: 4 * 1024 * 1024 * 1024 }
 
 /** `verify`: says whether the signature of a body matches and, if not, why. It needs neither the store nor a running relay. */
-export function verifyCommand(): Command {
+export function verifyCommand(loadSections: LoadSections): Command {
   const all = (value: string, before: readonly string[] = []) => [...before, value]
   const command = new Command('verify')
     .description('tell whether a signature matches the bytes of a file and, if not, why')
@@ -31,7 +32,7 @@ export function verifyCommand(): Command {
     .option('--key-env <name>', 'try the key in this environment variable instead; may be repeated', all, [])
     .option('--json', 'print JSON')
     .action(async (file: string, options: VerifyOptions) => {
-      const keys = await keysFor(options)
+      const keys = await keysFor(options, loadSections)
       if (keys === null) return
       const body = readBounded(file, BODY_BYTES_MAX)
       const push = { body, signatures: options.signature, webhookId: null, webhookTimestamp: null, keys: keys.push, otherKeys: keys.others }
@@ -43,9 +44,9 @@ export function verifyCommand(): Command {
 }
 
 /** Reads the keys to try. If the config has problems, reports them and returns null. */
-async function keysFor({ config: path, keyFile, keyEnv }: VerifyOptions): Promise<SigningKeys | null> {
+async function keysFor({ config: path, keyFile, keyEnv }: VerifyOptions, loadSections: LoadSections): Promise<SigningKeys | null> {
   if (keyFile.length + keyEnv.length > 0) return signingKeysIn(keyFile, keyEnv)
-  const config = await readConfig(path)
+  const config = await readConfig(path, await loadSections())
   return config === null ? null : signingKeysOf(config)
 }
 

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type Config, ConfigError, loadConfig } from '../../../src/core/config/config.ts'
+import { type Config, ConfigError } from '../../../src/core/config/config.ts'
+import { loadConfig } from '../../support/relay/load-config.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 export const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'

@@ -3,7 +3,7 @@ import { verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
 import { presentSchema } from '../../../src/console/cli/config.ts'
 import { redactedConfig } from '../../../src/console/cli/redacted-config.ts'
-import { configJsonSchema, loadConfig } from '../../../src/core/config/config.ts'
+import { JSON_SCHEMA, loadConfig, SECTIONS } from '../../support/relay/load-config.ts'
 import { CANARY, HASH, headlinesOf, load, minimal, withLines } from './config-cases.ts'
 
 const EXAMPLE = 'config/example.yaml'
@@ -39,7 +39,7 @@ function pathsOf(node: SchemaNode, path: readonly string[] = []): readonly (read
   return [...(path.length === 0 ? [] : [path]), ...below, ...items]
 }
 
-const paths = pathsOf(configJsonSchema())
+const paths = pathsOf(JSON_SCHEMA)
 
 describe('the shipped files', () => {
   test('the example loads without a warning', () => {
@@ -77,12 +77,12 @@ describe('the shipped files', () => {
   })
 
   test('config/relay.schema.json is what `config schema` prints', () => {
-    expect(readFileSync('config/relay.schema.json', 'utf8')).toBe(presentSchema())
+    expect(readFileSync('config/relay.schema.json', 'utf8')).toBe(presentSchema(SECTIONS))
   })
 
   test('every setting has a description in the schema', () => {
     const undocumented = paths.filter((path) => {
-      const node = path.reduce<SchemaNode | undefined>((at, key) => (key === '[]' ? at?.items : at?.properties?.[key]), configJsonSchema())
+      const node = path.reduce<SchemaNode | undefined>((at, key) => (key === '[]' ? at?.items : at?.properties?.[key]), JSON_SCHEMA)
       return path.at(-1) !== '[]' && node !== undefined && !('description' in node)
     })
     expect(undocumented).toEqual([])

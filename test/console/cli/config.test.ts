@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../../src/core/config/config.ts'
+import { loadConfig } from '../../support/relay/load-config.ts'
 import { fileOf, HASH, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
 
 describe('problems', () => {

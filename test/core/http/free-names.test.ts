@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { configJsonSchema } from '../../../src/core/config/config.ts'
 import { createWatchLineReader } from '../../../src/core/domain/admin/parcel-list.ts'
 import { parseEndpointChange, parseNewEndpoint } from '../../../src/core/domain/delivery/endpoint-settings.ts'
 import { parseOrderContext } from '../../../src/core/domain/history/order-context.ts'
 import { headlinesOf, withLines } from '../../console/cli/config-cases.ts'
 import { nameOf } from '../../support/portal/internal-routes.ts'
+import { JSON_SCHEMA } from '../../support/relay/load-config.ts'
 import { INTERNAL_ROUTES } from '../../support/relay/routes.ts'
 
 /** Lists the members of a JSON schema that are objects with free names. */
@@ -65,7 +65,7 @@ test('every place where names are free refuses __proto__ and says where it is', 
     const places = schema === undefined ? [] : freeNamesIn(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }))
     return places.map((place) => `${nameOf(row)} ${place}`)
   })
-  const places = [...freeNamesIn(configJsonSchema()).map((place) => `config ${place}`), ...bodies]
+  const places = [...freeNamesIn(JSON_SCHEMA).map((place) => `config ${place}`), ...bodies]
   expect(places.toSorted()).toEqual(Object.keys(PLACES).toSorted())
   for (const [place, [said, expected]] of Object.entries(PLACES))
     expect([place, said()]).toEqual([place, expect.stringContaining(expected)])

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
-import { loadConfig } from '../../../src/core/config/config.ts'
 import { NO_CARRIER } from '../runner/constants.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
+import { loadConfig } from './load-config.ts'
 import { type Sections, startTestRelay, writeConfig } from './relay.ts'
 
 /** Starts a relay that is stopped after the test, unless the test stops it. By default its folder is new, and no carrier answers it. */

@@ -76,9 +76,10 @@ type InProcess = typeof import('../runner/relay-in-process.ts')
 
 /** Starts the compiled relay in this process. The caller must stop it. */
 export async function startTestRelay(folder: string, carrierUrl: string, sections: Sections = {}) {
-  const { startRelay, loadConfig }: InProcess = load(join(inject('shippedFolder'), 'in-process', 'relay.js'))
+  const { startRelay, loadConfig, loadSections }: InProcess = load(join(inject('shippedFolder'), 'in-process', 'relay.js'))
   const book = createLogBook()
-  const relay = await startRelay(loadConfig(writeConfig(folder, carrierUrl, sections), process.env), book.log)
+  const config = loadConfig(writeConfig(folder, carrierUrl, sections), await loadSections(), process.env)
+  const relay = await startRelay(config, book.log)
   let stopping: Promise<void> | null = null
   const stop = () => {
     stopping ??= relay.stop()

@@ -2,8 +2,18 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { findPort, setStage } from '../../../src/trial/demo/stage.ts'
+import { SECTIONS } from '../../support/relay/load-config.ts'
 
-const OPTIONS = { store: 'sqlite', freePorts: true, parcels: 1, seconds: 1, seed: 1, loss: 0, onTrouble: () => undefined } as const
+const OPTIONS = {
+  store: 'sqlite',
+  sections: SECTIONS,
+  freePorts: true,
+  parcels: 1,
+  seconds: 1,
+  seed: 1,
+  loss: 0,
+  onTrouble: () => undefined,
+} as const
 
 test.each([
   ['the relay’s public', 0],

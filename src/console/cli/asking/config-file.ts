@@ -2,14 +2,15 @@ import { lchownSync, lstatSync, readdirSync, realpathSync, statSync } from 'node
 import { basename, dirname, join, resolve } from 'node:path'
 import { type Config, ConfigError, loadConfig, loadStoreSettings, type StoreSettings } from '../../../core/config/config.ts'
 import { readCertificates } from '../../../core/config/named-file.ts'
+import type { Section } from '../../../core/config/schema.ts'
 import { parseSource, valuesOf } from '../../../core/config/source.ts'
 import { OPENING_MS, tryOpening } from '../../../core/runtime/opening/try-opening.ts'
 import { readRegular } from '../../../regular-file.ts'
 import { fail } from '../exit-codes.ts'
 import type { ClientOptions } from './ask-relay.ts'
 
-/** Loads a config file. If it has problems, reports them, sets the exit code to 1 and resolves with null. */
-export const readConfig = (path: string): Promise<Config | null> => orReport(() => openConfig(path))
+/** Loads a config file. `sections`: those of wings. If it has problems, reports them, sets the exit code to 1 and resolves with null. */
+export const readConfig = (path: string, sections: readonly Section[]): Promise<Config | null> => orReport(() => openConfig(path, sections))
 
 /** As `readConfig`, for what works on the store of a stopped relay. */
 export const readStoreSettings = (path: string): Promise<StoreSettings | null> => orReport(() => open(path, loadStoreSettings))
@@ -28,7 +29,7 @@ async function orReport<Read>(read: () => Promise<Read>): Promise<Read | null> {
  * Loads a config file. First tests that the file and every file that it names can be opened, because opening a pipe or a dead network drive would
  * block this process forever. Messages have the absolute path, because with `npm --prefix` the relay runs in another folder than the shell.
  */
-export const openConfig = (path: string): Promise<Config> => open(path, loadConfig)
+export const openConfig = (path: string, sections: readonly Section[]): Promise<Config> => open(path, (at) => loadConfig(at, sections))
 
 async function open<Read>(given: string, load: (path: string) => Read): Promise<Read> {
   const path = resolve(given)

@@ -1,5 +1,15 @@
-import { FILTERS } from '../domain/delivery/endpoint-settings.ts'
-import { duration, flag, list, section, text, timeOfDay } from './values.ts'
+import type { z } from 'zod'
+import type { DeepReadonly } from '../../core/config/config.ts'
+import type { Section } from '../../core/config/schema.ts'
+import { repeated } from '../../core/config/source.ts'
+import { duration, flag, list, section, text, timeOfDay } from '../../core/config/values.ts'
+import { FILTERS } from '../../core/domain/delivery/endpoint-settings.ts'
+
+declare module '../../core/config/config.ts' {
+  interface Settings {
+    readonly watchdogs?: DeepReadonly<z.output<ReturnType<typeof watchdogs>>>
+  }
+}
 
 /** How many rules there may be. Each is asked about every push. */
 const RULES_MAX = 50
@@ -73,4 +83,11 @@ export function watchdogs() {
     .describe(
       'Rules that watch over parcels and tell which are stalled. Without notWithin and notBy, a parcel is stalled as soon as it has the entry.',
     )
+}
+
+export const WATCHDOGS_SECTION: Section = {
+  name: 'watchdogs',
+  after: 'delivery',
+  schema: watchdogs,
+  check: (values) => repeated(values, 'watchdogs', 'name'),
 }
