@@ -12,21 +12,6 @@ import { chunksOf, textFile } from './text-file.ts'
 const MANIFEST = 'manifest.json'
 const PART = 'next.part'
 
-/** A folder with exported files that only this process may change, until it is closed. */
-export interface ExportFolder {
-  /** Null: nothing was exported to this folder yet. */
-  readonly manifest: () => Manifest | null
-  /** Begins a file. Only one can be written at a time. It counts once a saved manifest names it. */
-  begin(format: Format): Promise<ExportWriter>
-  /** Writes a file anew, with its columns and the rows to keep. Null: there are none. Throws as `heads` does. */
-  copy(file: ExportedFile, keeps: (head: RowHead) => boolean): Promise<ExportedFile | null>
-  /** Replaces the manifest, then deletes the files that it no longer names. */
-  save(manifest: Manifest): void
-  /** Reads the heads of the rows of a file. Throws if the file is not the one that the manifest describes. */
-  heads(file: ExportedFile): AsyncGenerator<RowHead>
-  close(): void
-}
-
 export interface ExportWriter<Row = FlatRow> {
   readonly rows: () => number
   /** Adds the rows of an event, in the order of their sequences. */
@@ -36,11 +21,14 @@ export interface ExportWriter<Row = FlatRow> {
   discard(): void
 }
 
+/** A folder with exported files that only this process may change, until it is closed. */
+export type ExportFolder = ReturnType<typeof openExportFolder>
+
 /**
  * Opens a folder for an export. Deletes what an export that was killed has left. Throws if another export is at
  * work there, if the folder cannot be written to, or if files are missing that the manifest names. `isMade`: whether a missing folder is made.
  */
-export function openExportFolder(directory: string, isMade: boolean): ExportFolder {
+export function openExportFolder(directory: string, isMade: boolean) {
   // The folders above it must be there: making them too never ends where the system denies that they can be missing, as in /proc.
   if (isMade && !isThere(directory)) mkdirSync(directory, { mode: FOLDER_MODE })
   const lock = lockFolder(directory)
@@ -50,19 +38,25 @@ export function openExportFolder(directory: string, isMade: boolean): ExportFold
     refuseLosses(directory, manifest)
     removeLeftovers(directory, manifest)
     return {
+      /** Null: nothing was exported to this folder yet. */
       manifest: () => manifest,
-      async begin(format) {
+      /** Begins a file. Only one can be written at a time. It counts once a saved manifest names it. */
+      async begin(format: Format): Promise<ExportWriter> {
         const rows = await formatOf(format)
         const { add, ...writer } = await beginFile(directory, format, rows, null)
         return { ...writer, add: (event, sequence) => add(event.map(rows.encode), sequence) }
       },
-      copy: async (file, keeps) => await copyRows(directory, file, await formatOf(file.format), keeps),
-      save(next) {
+      /** Writes a file anew, with its columns and the rows to keep. Null: there are none. Throws as `heads` does. */
+      copy: async (file: ExportedFile, keeps: (head: RowHead) => boolean) =>
+        await copyRows(directory, file, await formatOf(file.format), keeps),
+      /** Replaces the manifest, then deletes the files that it no longer names. */
+      save(next: Manifest) {
         writeWhole(path(MANIFEST), `${JSON.stringify(next, null, 2)}\n`)
         manifest = next
         removeLeftovers(directory, next)
       },
-      async *heads(file) {
+      /** Reads the heads of the rows of a file. Throws if the file is not the one that the manifest describes. */
+      async *heads(file: ExportedFile) {
         refuseChanged(path(file.name), file)
         for await (const { head } of (await formatOf(file.format)).read(path(file.name))) yield head
       },

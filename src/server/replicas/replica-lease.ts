@@ -62,25 +62,6 @@ const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for 
 /** Why a lease has run out, for the log: this process stood still for a time, or the last renewal failed with an error. */
 export type LapseReason = { readonly stoodStillMs: number } | { readonly err: unknown }
 
-/** The lease of this replica. While it lasts, the other replicas treat this one as alive. */
-export interface ReplicaLease {
-  id(): number
-  /** Rises when this replica learns that it was declared dead. */
-  term(): number
-  /** Whether the lease still lasts by this replica's clocks. While it lasts, no other replica can have taken its roles. */
-  isValid(): boolean
-  leftMs(): number
-  /** Returns a signal that is aborted when the lease runs out. */
-  signal(): AbortSignal
-  /** Renews the lease. Never rejects. If the store does not answer, the lease runs out. */
-  renew(): Promise<void>
-  /** Notices that the lease has run out. Call it often. */
-  check(): void
-  configure(config: ReplicaConfig): Promise<void>
-  /** From now on each renewal tells the other replicas these concerns. */
-  tell(concerns: () => readonly Concern[]): void
-}
-
 export interface ReplicaLeasePorts extends Pick<Relay, 'clock' | 'log'> {
   readonly table: Pick<ReplicaTable, 'register' | 'renew' | 'configure'>
   /** Called with each server time that the store has reported. */
@@ -98,17 +79,16 @@ export interface ReplicaLeaseOptions {
   readonly ttlMs: number
 }
 
+/** The lease of this replica. While it lasts, the other replicas treat this one as alive. */
+export type ReplicaLease = Awaited<ReturnType<typeof openReplicaLease>>
+
 /** Registers this relay as a replica. Rejects if the store fails. */
-export async function openReplicaLease(
-  ports: ReplicaLeasePorts,
-  options: ReplicaLeaseOptions,
-  first: ReplicaConfig,
-): Promise<ReplicaLease> {
+export async function openReplicaLease(ports: ReplicaLeasePorts, options: ReplicaLeaseOptions, first: ReplicaConfig) {
   const { table, clock, log } = ports
   const { ttlMs } = options
   let failure: unknown = null
   let isAway = false
-  const validity = createValidity(clock, (stoodStillMs) =>
+  const { lasts, ...validity } = createValidity(clock, (stoodStillMs) =>
     ports.onLapsed(stoodStillMs > ttlMs / 2 ? { stoodStillMs } : { err: failure ?? new Error('the store has not answered yet') }),
   )
   let config = first
@@ -123,7 +103,7 @@ export async function openReplicaLease(
     if (answer === null) return answer
     ports.onServerTime({ serverMs: answer.nowMs, askedMs: asked.monotonicMs, heardMs: clock.monotonic() })
     // Count from before the request was sent, so that the lease never ends later here than in the store.
-    validity.lasts(ttlMs, asked)
+    lasts(ttlMs, asked)
     if (isAway) log.info({ replica: id }, 'the database answers again')
     isAway = false
     failure = null
@@ -141,7 +121,9 @@ export async function openReplicaLease(
   return {
     ...validity,
     id: () => id,
+    /** Rises when this replica learns that it was declared dead. */
     term: () => term,
+    /** Renews the lease. Never rejects. If the store does not answer, the lease runs out. */
     async renew() {
       // Check now, because the lease may run out before the store answers.
       validity.check()
@@ -149,7 +131,7 @@ export async function openReplicaLease(
         const renewed = await timed(() => table.renew(id, ttlMs, concerns()))
         if (renewed === null) {
           failure ??= new Error('this replica counts as dead')
-          validity.lasts(0, momentOf(clock))
+          lasts(0, momentOf(clock))
           validity.check()
           log.warn({ replica: id }, DECLARED_DEAD)
           term += 1
@@ -163,10 +145,11 @@ export async function openReplicaLease(
       }
       validity.check()
     },
-    tell(next) {
+    /** From now on each renewal tells the other replicas these concerns. */
+    tell(next: typeof concerns) {
       concerns = next
     },
-    async configure(next) {
+    async configure(next: ReplicaConfig) {
       config = next
       configuredAtMs = (await table.configure(id, next)) ?? configuredAtMs
     },
@@ -198,6 +181,7 @@ function createValidity(clock: Clock, onLapsed: (uncheckedMs: number) => void) {
   let hasLapsed = false
   let controller = new AbortController()
   const leftMs = () => lastsMs - elapsedMs(since, momentOf(clock))
+  /** Notices that the lease has run out. Call it often. */
   function check(): void {
     const now = momentOf(clock)
     const uncheckedMs = Math.round(elapsedMs(checkedAt, now))
@@ -210,7 +194,9 @@ function createValidity(clock: Clock, onLapsed: (uncheckedMs: number) => void) {
   return {
     leftMs,
     check,
+    /** Whether the lease still lasts by this replica's clocks. While it lasts, no other replica can have taken its roles. */
     isValid: () => leftMs() > 0,
+    /** Returns a signal that is aborted when the lease runs out. */
     signal() {
       // After a pause of the process this may be the first code that runs.
       check()

@@ -3,7 +3,8 @@ import type { Actor, Audited } from '../../core/domain/admin/operator-action.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../core/domain/history/recording.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
-import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../core/domain/ingest/inbox.ts'
+import type { HeldGroup, HeldSelection, InboxState, InspectedPush } from '../../core/domain/ingest/inbox.ts'
+import type { RefusedSender } from '../../core/flow/ingest/receive.ts'
 import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
@@ -19,43 +20,27 @@ export interface ManageInboxPorts
     Writes<'reprocess' | 'reprocessHeld' | 'dismissPush' | 'dismissHeld' | 'startJob'> {
   /** Called with the report of each transaction that has processed pushes again. */
   readonly onCommitted: (report: BatchReport) => void
-  readonly refusedSenders: ManageInbox['refusedSenders']
+  /** Lists the latest senders whose signatures this replica has refused since its start, the latest first. */
+  readonly refusedSenders: () => Promise<readonly RefusedSender[]>
   readonly work: () => void
 }
 
-/** What operators do with received pushes (CONTRACT, `/relay/inbox`). Ids are raw text. Throws `not_found` if no push has the id. */
-export interface ManageInbox {
-  /** Lists pushes, the newest first. A null does not restrict the list. Throws `bad_tracking_number`. */
-  list(query: {
-    readonly state: InboxState | null
-    readonly reason: string | null
-    /** An identifier of the parcel, as raw text. */
-    readonly parcel: string | null
-    /** Only pushes received at this time or later, epoch milliseconds. */
-    readonly from: number | null
-    /** Only pushes received before this time, epoch milliseconds. */
-    readonly to: number | null
-    readonly cursor: number | null
-    readonly limit: number
-  }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
-  find(id: string): Promise<InspectedPush>
-  /** Counts the pushes in quarantine by reason. The reason with the newest push comes first. */
-  quarantined(): Promise<readonly HeldGroup[]>
-  /** Lists the latest senders whose signatures this replica has refused since its start, the latest first. */
-  refusedSenders(): Promise<
-    readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
-  >
-  /** Processes an unrecorded push again. Throws `not_reprocessable`. */
-  reprocess(id: string, by: Actor): Promise<RecordOutcome>
-  /**
-   * Processes all pushes with this state and reason again, the oldest first. `reason` null: any. `dryRun`: only counts the pushes. If there
-   * are more than a hundred, queues a job. Throws `too_many_jobs`.
-   */
-  reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
-  /** Decides that a quarantined push stays unrecorded, so that `reprocessAll` leaves it out. Throws `not_dismissable`. */
-  dismiss(id: string, by: Actor): Promise<InspectedPush>
-  /** Dismisses all quarantined pushes with this reason. `reason` and `dryRun`: as for `reprocessAll`. Throws `too_many_jobs`. */
-  dismissAll(order: { readonly reason: string | null; readonly dryRun: boolean }, by: Actor): Promise<DismissAnswer>
+interface InboxQuery {
+  readonly state: InboxState | null
+  readonly reason: string | null
+  /** An identifier of the parcel, as raw text. */
+  readonly parcel: string | null
+  /** Only pushes received at this time or later, epoch milliseconds. */
+  readonly from: number | null
+  /** Only pushes received before this time, epoch milliseconds. */
+  readonly to: number | null
+  readonly cursor: number | null
+  readonly limit: number
+}
+
+interface DismissOrder {
+  readonly reason: string | null
+  readonly dryRun: boolean
 }
 
 type Counted = { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
@@ -73,7 +58,10 @@ const REPROCESS_REFUSALS: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 
   body_gone: 'The bytes of this push are no longer kept (retention.raw).',
 }
 
-export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
+/** What operators do with received pushes (CONTRACT, `/relay/inbox`). Ids are raw text. Throws `not_found` if no push has the id. */
+export type ManageInbox = ReturnType<typeof createManageInbox>
+
+export function createManageInbox(ports: ManageInboxPorts) {
   const { write, reads, clock, onCommitted } = ports
 
   async function find(text: string): Promise<InspectedPush> {
@@ -82,15 +70,18 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
   }
 
   return {
-    async list({ state, reason, parcel, from, to, cursor, limit }) {
+    /** Lists pushes, the newest first. A null does not restrict the list. Throws `bad_tracking_number`. */
+    async list({ state, reason, parcel, from, to, cursor, limit }: InboxQuery) {
       const identifier = parcel === null ? null : readIdentifier(parcel)
       const { pushes, next } = await reads.listInbox({ state, reason, parcel: identifier, fromMs: from, toMs: to, before: cursor, limit })
       return { pushes, next: next === null ? null : String(next) }
     },
     find,
+    /** Counts the pushes in quarantine by reason. The reason with the newest push comes first. */
     quarantined: () => reads.countHeld('quarantined'),
     refusedSenders: ports.refusedSenders,
-    async reprocess(text, by) {
+    /** Processes an unrecorded push again. Throws `not_reprocessable`. */
+    async reprocess(text: string, by: Actor) {
       const inboxId = readId(text) ?? unknown()
       const nowMs = clock.now()
       const action = { atMs: nowMs, by, action: 'push.reprocessed', target: { kind: 'push', id: String(inboxId) }, detail: {} } as const
@@ -102,7 +93,11 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
       if (outcome === undefined) throw new Error('reprocessing a push returned no outcome')
       return outcome
     },
-    async reprocessAll({ state, reason, dryRun }, by) {
+    /**
+     * Processes all pushes with this state and reason again, the oldest first. `reason` null: any. `dryRun`: only counts the pushes. If there
+     * are more than a hundred, queues a job. Throws `too_many_jobs`.
+     */
+    async reprocessAll({ state, reason, dryRun }: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer> {
       const { groups, count, upTo } = await countHeld(ports, { state, reason })
       if (dryRun) return { kind: 'counted', count, groups }
       const selection = { state, reason }
@@ -125,7 +120,8 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
       }
       return { kind: 'reprocessed', count: Object.values(outcomes).reduce((sum, each) => sum + each, 0), outcomes }
     },
-    async dismiss(text, by) {
+    /** Decides that a quarantined push stays unrecorded, so that `reprocessAll` leaves it out. Throws `not_dismissable`. */
+    async dismiss(text: string, by: Actor) {
       const { inboxId, state } = await find(text)
       const target = { kind: 'push', id: String(inboxId) } as const
       const action = { atMs: clock.now(), by, action: 'push.dismissed', target, detail: {} } as const
@@ -136,15 +132,12 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
       }
       return await find(text)
     },
-    dismissAll: (order, by) => dismissAll(ports, order, by),
+    /** Dismisses all quarantined pushes with this reason. `reason` and `dryRun`: as for `reprocessAll`. Throws `too_many_jobs`. */
+    dismissAll: (order: DismissOrder, by: Actor) => dismissAll(ports, order, by),
   }
 }
 
-async function dismissAll(
-  ports: ManageInboxPorts,
-  { reason, dryRun }: Parameters<ManageInbox['dismissAll']>[0],
-  by: Actor,
-): Promise<DismissAnswer> {
+async function dismissAll(ports: ManageInboxPorts, { reason, dryRun }: DismissOrder, by: Actor): Promise<DismissAnswer> {
   const selection = { state: 'quarantined', reason } as const
   const { groups, count, upTo } = await countHeld(ports, selection)
   if (dryRun) return { kind: 'counted', count, groups }

@@ -40,18 +40,6 @@ interface SharedBudgetOptions extends CallLimits, Pick<Relay, 'clock'> {
   readonly startTimer: StartTimer
 }
 
-/** One replica's view of the budget, a row of the database that all replicas share (DOMAIN 6.4). */
-interface SharedBudget extends QueueBudget {
-  /** Asks the shared row for slots for the waiting calls. False: the answers come too late to be used. Rejects if the store fails. */
-  reserve(waiting: Waiting): Promise<boolean>
-  /** Reports pauses and ended calls to the shared row, and reads how many calls all replicas made today. */
-  settle(): Promise<void>
-  /** Whether this replica has no slots, and has reported all ended calls and pauses to the shared row. */
-  isSettled(): boolean
-  inFlight(): number
-  callsToday(): number
-}
-
 /**
  * Returns the limits for the shared row. No second has more calls than 1.5 times the rate (at a low rate: one call). A call may be made up to
  * `USE_WITHIN_MS` after its slot was due, so the calls of a longer time may fall into one second. The interval between slots allows for that.
@@ -74,8 +62,8 @@ interface Verdict {
   readonly isBusy: boolean
 }
 
-/** Times are monotonic milliseconds. */
-export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
+/** Makes one replica's view of the budget, a row of the database that all replicas share (DOMAIN 6.4). Times are monotonic milliseconds. */
+export function createSharedBudget(options: SharedBudgetOptions) {
   const { clock, concurrency } = options
   const limits = sharedLimits(options)
   const row = createBudgetRow(options, limits)
@@ -114,9 +102,10 @@ export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
       row.end([first])
     },
     pauseUntil: row.pauseUntil,
-    earliestMs: (nowMs, ahead) =>
+    earliestMs: (nowMs: number, ahead: number) =>
       Math.max(nowMs, row.pausedUntilMs(), row.nextMs()) + (Math.max(0, ahead - free.length) * limits.intervalUs) / 1000,
-    async reserve(waiting) {
+    /** Asks the shared row for slots for the waiting calls. False: the answers come too late to be used. Rejects if the store fails. */
+    async reserve(waiting: Waiting) {
       const apps = Math.min(waiting.apps, concurrency)
       const { wanted, answer, sentMs } = await row.ask({ apps, schedule: Math.min(waiting.schedule, concurrency - apps) })
       const granted = wanted.slice(0, answer.granted).map((name) => ({ name, untilMs: sentMs + USE_WITHIN_MS }))
@@ -128,9 +117,11 @@ export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
       late = 0
       return false
     },
+    /** Reports pauses and ended calls to the shared row, and reads how many calls all replicas made today. */
     async settle() {
       await row.ask({ apps: 0, schedule: 0 })
     },
+    /** Whether this replica has no slots, and has reported all ended calls and pauses to the shared row. */
     isSettled: () => free.length === 0 && taken.length === 0 && row.isSettled(),
     inFlight: () => taken.length,
     callsToday: row.callsToday,

@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { CallSpender } from '../../domain/admin/tally.ts'
 import type { CarrierMemory } from '../../domain/polling/call-budget.ts'
-import type { CarrierOutage, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { CarrierOutage, CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { Carrier, Vault } from '../../flow/ports.ts'
 import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../../outbound/deadline.ts'
 import { ANY_HOST, type EgressGuard } from '../../outbound/egress-guard.ts'
@@ -55,33 +55,10 @@ export interface CallFailure {
 }
 
 /** The carrier, called over HTTP. `close` ends all calls in flight. After that, every call returns `unavailable`. */
-export interface RemoteCarrier extends Carrier {
-  /**
-   * Requests a token with the present password, unless an earlier refusal forbids it. The request is a call of the budget, and its result changes
-   * `state`. Null: there is a token.
-   */
-  logIn(): Promise<CallFailure | null>
-  /**
-   * Asks one question to learn whether the carrier answers: a single call of the budget, even while calls pause. `mayCount`: the carrier should
-   * answer it, because a parcel has the number, so a failure counts; an answer does as `isAnswer` says. Null: it was answered.
-   */
-  tryQuestion(question: { readonly identifier: string; readonly language: string; readonly mayCount: boolean }): Promise<CallFailure | null>
-  /** The carrier's clock minus ours, by its last answer; -2000: the carrier is 2 s behind. Null: no answer had a time yet. */
-  aheadMs(): number | null
-  /** Saves the current state for the next run. */
-  keep(): Promise<unknown>
-  /** Logs how many calls have failed in an outage, at most once a minute. Call it every few seconds. */
-  logOutage(): void
-  /** See `CarrierBreaker`. */
-  resume(outage: CarrierOutage | null): void
-  lookAgain(): Promise<void>
-  /** Trusts another private certificate authority (PEM), or none, from the next connection on. Running calls finish. */
-  replaceAuthority(ca: string | undefined): void
-  close(): Promise<void>
-}
+export type RemoteCarrier = ReturnType<typeof createCarrier>
 
 /** All calls to the carrier, including token requests, share one budget and one pool of connections. */
-export function createCarrier(options: CarrierOptions): RemoteCarrier {
+export function createCarrier(options: CarrierOptions) {
   const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
   const connections = createConnections(options)
   const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
@@ -120,7 +97,11 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
 
   return {
     fetchAll,
-    async logIn() {
+    /**
+     * Requests a token with the present password, unless an earlier refusal forbids it. The request is a call of the budget, and its result changes
+     * `state`. Null: there is a token.
+     */
+    async logIn(): Promise<CallFailure | null> {
       const deadline = deadlines.open()
       try {
         const login = await tokens.logIn(deadline.signal)
@@ -132,18 +113,23 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       }
     },
     tryQuestion,
+    /** The carrier's clock minus ours, by its last answer; -2000: the carrier is 2 s behind. Null: no answer had a time yet. */
     aheadMs: time.aheadMs,
+    /** Saves the current state for the next run. */
     keep: budget.keep,
+    /** Logs how many calls have failed in an outage, at most once a minute. Call it every few seconds. */
     logOutage() {
       const { sinceMs, unanswered } = breaker.state()
       carrierLog.flush(sinceMs ?? unanswered?.sinceMs ?? null)
     },
-    resume(outage) {
+    /** See `CarrierBreaker`. */
+    resume(outage: CarrierOutage | null) {
       if (breaker.resume(outage)) carrierLog.resume(outage)
     },
     lookAgain: breaker.lookAgain,
+    /** Trusts another private certificate authority (PEM), or none, from the next connection on. Running calls finish. */
     replaceAuthority: connections.replace,
-    state: () => ({
+    state: (): CarrierState => ({
       breaker: breaker.state(),
       ...tokens.state(),
       ...carrierLog.latest(),
@@ -155,6 +141,12 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       await budget.close()
     },
   }
+}
+
+interface TriedQuestion {
+  readonly identifier: string
+  readonly language: string
+  readonly mayCount: boolean
 }
 
 interface AskingParts {
@@ -197,7 +189,11 @@ function createAsking({ clock, log, timeoutMs, answeredBefore, isErased }: Carri
   }
   const note = (outcome: StatusOutcome, ofNobody: boolean) =>
     outcome.kind === 'unavailable' || breaker.isTelling(outcome, ofNobody) ? carrierLog.record(outcome) : outcome
-  const tryQuestion: RemoteCarrier['tryQuestion'] = async ({ mayCount, ...question }) => {
+  /**
+   * Asks one question to learn whether the carrier answers: a single call of the budget, even while calls pause. `mayCount`: the carrier should
+   * answer it, because a parcel has the number, so a failure counts; an answer does as `isAnswer` says. Null: it was answered.
+   */
+  const tryQuestion = async ({ mayCount, ...question }: TriedQuestion): Promise<CallFailure | null> => {
     const deadline = deadlines.open()
     deadline.start()
     try {

@@ -105,37 +105,22 @@ export interface FoundEndpoints {
   readonly all: readonly EndpointState[]
 }
 
-export interface EndpointLists {
-  /** Lists up to `limit` endpoints with ids above `cursor`, in the order in which they were added. With a `name`, only that endpoint. */
-  list(page: { readonly cursor: number; readonly limit: number; readonly name: string | null }): Promise<{
-    readonly endpoints: readonly EndpointView[]
-    /** Null: this is the last page. */
-    readonly next: string | null
-  }>
-  /** Finds endpoints, the ones in trouble first. Leaves out the first `skip` and returns up to `limit` of the others. */
-  search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
-  /** All endpoints, without counts of waiting deliveries. */
-  states(): Promise<readonly EndpointState[]>
-  find(id: string): Promise<InspectedEndpoint>
+interface EndpointsPage {
+  readonly cursor: number
+  readonly limit: number
+  readonly name: string | null
 }
 
-export interface EndpointQueries extends EndpointLists {
-  /** Throws `not_found`. */
-  stateOf(id: string): Promise<EndpointState>
-  /** Finds an endpoint even if its row is damaged. Throws `not_found`. */
-  namedAs(id: string): Promise<DamagedEndpoint>
-  /** Returns the state without keys that are no longer valid. */
-  asItStands(state: EndpointState): EndpointState
-}
-
-export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: EndpointQueriesPorts): EndpointQueries {
+export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: EndpointQueriesPorts) {
   /** All endpoints except the one for operator events, which is a setting and not managed here. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
 
+  /** Returns the state without keys that are no longer valid. */
   function asItStands(state: EndpointState): EndpointState {
     return state.keys === null ? state : { ...state, keys: keysAt(state.keys, clock.now()) }
   }
 
+  /** Throws `not_found`. */
   async function stateOf(id: string): Promise<EndpointState> {
     const state = (await all()).find(({ endpoint }) => endpoint.id === id)
     return state ?? unknownEndpoint()
@@ -144,15 +129,27 @@ export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: E
   return {
     asItStands,
     stateOf,
-    namedAs: async (id) => (await reads.listDamagedEndpoints()).find((one) => one.id === id) ?? (await stateOf(id)).endpoint,
+    /** Finds an endpoint even if its row is damaged. Throws `not_found`. */
+    namedAs: async (id: string): Promise<DamagedEndpoint> =>
+      (await reads.listDamagedEndpoints()).find((one) => one.id === id) ?? (await stateOf(id)).endpoint,
+    /** All endpoints, without counts of waiting deliveries. */
     states: all,
-    async find(id) {
+    async find(id: string): Promise<InspectedEndpoint> {
       const [state, nowMs] = [await stateOf(id), clock.now()]
       const signer = await signerOf(state, nowMs)
       return await inspectEndpoint(reads, state, { nowMs, fingerprints: signer?.fingerprints ?? null, keyFrom: keyOriginOf(state) })
     },
-    list: async (page) => await viewPage(reads, await all(), { ...page, nowMs: clock.now() }),
-    async search({ skip, limit, ...question }) {
+    /**
+     * Lists up to `limit` endpoints with ids above `cursor`, in the order in which they were added. With a `name`, only that endpoint. `next`
+     * null: this is the last page.
+     */
+    list: async (page: EndpointsPage) => await viewPage(reads, await all(), { ...page, nowMs: clock.now() }),
+    /** Finds endpoints, the ones in trouble first. Leaves out the first `skip` and returns up to `limit` of the others. */
+    async search({
+      skip,
+      limit,
+      ...question
+    }: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints> {
       const states = await all()
       const found = searchEndpoints(states, question)
       return { endpoints: await viewEndpoints(reads, found.slice(skip, skip + limit), clock.now()), found: found.length, all: states }
@@ -163,7 +160,7 @@ export function createEndpointQueries({ reads, signerOf, keyOriginOf, clock }: E
 async function viewPage(
   reads: EndpointQueriesPorts['reads'],
   all: readonly EndpointState[],
-  { cursor, limit, name, nowMs }: Parameters<EndpointLists['list']>[0] & { readonly nowMs: number },
+  { cursor, limit, name, nowMs }: EndpointsPage & { readonly nowMs: number },
 ) {
   const after = all.filter(({ endpoint }) => Number(endpoint.id) > cursor && (name === null || endpoint.name === name))
   const states = after.slice(0, limit)

@@ -1,5 +1,4 @@
 import { type ActionName, type Actor, isShownKey, type OperatorAction, shownKey, shownTest } from '../../domain/admin/operator-action.ts'
-import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { encodeTestEvent } from '../../domain/delivery/delivery-request.ts'
 import {
   FIXED_HEADERS_MAX,
@@ -32,14 +31,7 @@ import type { DeliverySender, Vault } from '../ports.ts'
 import type { Relay, Writes } from '../relay.ts'
 import { type RouteOf, recordTest, type SignerOf, sendTest } from './dispatching/send-delivery.ts'
 import { explainStart } from './edit-endpoints.tx.ts'
-import {
-  createEndpointQueries,
-  type EndpointLists,
-  type EndpointQueriesPorts,
-  type EndpointView,
-  unknownEndpoint,
-  viewEndpoint,
-} from './endpoint-queries.ts'
+import { createEndpointQueries, type EndpointQueriesPorts, type EndpointView, unknownEndpoint, viewEndpoint } from './endpoint-queries.ts'
 
 export interface ManageEndpointsPorts
   extends EndpointRules,
@@ -68,29 +60,9 @@ export interface KeyedEndpoint {
  * Lets operators manage endpoints (CONTRACT, `/relay/endpoints`). `body`: a raw JSON value. `id`: raw path text. If no endpoint has this id,
  * each function throws `not_found`.
  */
-export interface ManageEndpoints extends EndpointLists {
-  /** Throws `bad_request`, `endpoint_exists`, and `feed_gone` if it is to start with events that are no longer kept. */
-  add(body: unknown, by: Actor): Promise<KeyedEndpoint>
-  /** A new key begins to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and `endpoint_read_only`. */
-  change(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
-  /**
-   * Replaces the key: both keys sign for 24 h, then only the new one. The body can also end these 24 h now. Throws `bad_request`,
-   * `endpoint_read_only`, and `not_rotating` if no key is being replaced.
-   */
-  rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
-  /**
-   * Returns an endpoint with the key that an order set, for a form that is sent again. `shown`: see `OperatorAction`. `sharedKey` null: the
-   * key has been replaced since.
-   */
-  keyed(id: string, shown: unknown): Promise<KeyedEndpoint>
-  /** Makes all deliveries that wait for the endpoint due now. Throws `not_retryable`. */
-  retry(id: string, by: Actor): Promise<EndpointView>
-  remove(id: string, by: Actor): Promise<void>
-  /** Makes one attempt with a test event. The attempt is not recorded, and does not change the endpoint's health. */
-  test(id: string, by: Actor): Promise<AttemptResult>
-}
+export type ManageEndpoints = ReturnType<typeof createManageEndpoints>
 
-export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoints {
+export function createManageEndpoints(ports: ManageEndpointsPorts) {
   const { write, reads, vault, clock } = ports
   const warningsAbout = createFilterWarnings(reads)
 
@@ -113,7 +85,8 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
 
   return {
     ...queries,
-    async add(body, by) {
+    /** Throws `bad_request`, `endpoint_exists`, and `feed_gone` if it is to start with events that are no longer kept. */
+    async add(body: unknown, by: Actor): Promise<KeyedEndpoint> {
       const { settings, headers, sharedKey, from } = parseNewEndpoint(body)
       checkUrl(settings, ports)
       checkHeaders(headers, ports)
@@ -127,7 +100,8 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       ports.review()
       return { state: await viewEndpoint(reads, state, clock.now()), sharedKey: key, warnings: await warningsAbout(settings.filters) }
     },
-    async change(id, body, by) {
+    /** A new key begins to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and `endpoint_read_only`. */
+    async change(id: string, body: unknown, by: Actor) {
       const { change, headers, sharedKey } = parseEndpointChange(body)
       checkUrl(change, ports)
       checkHeaders(headers, ports)
@@ -139,14 +113,19 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const detail = { change: { ...change, ...url, ...(names.length === 0 ? {} : { headers: names }) }, newKey: sharedKey !== undefined }
       return await edit(id, change, { sharedKey, headers, kind: 'rotate' }, orderOf(by, 'endpoint.changed', endpoint, detail))
     },
-    async rotate(id, body, by) {
+    /**
+     * Replaces the key: both keys sign for 24 h, then only the new one. The body can also end these 24 h now. Throws `bad_request`,
+     * `endpoint_read_only`, and `not_rotating` if no key is being replaced.
+     */
+    async rotate(id: string, body: unknown, by: Actor) {
       const { sharedKey, isAtOnce } = parseKeyRotation(body)
       const { endpoint } = await stateOf(id)
       if (endpoint.signature === 'standard-webhooks' && typeof sharedKey === 'string') checkStandardKey(sharedKey)
       const action = orderOf(by, 'endpoint.key_replaced', endpoint, { at: isAtOnce ? 'now' : 'in 24 h' })
       return await edit(id, {}, { sharedKey, kind: isAtOnce ? 'replace' : 'rotate' }, action)
     },
-    async retry(id, by) {
+    /** Makes all deliveries that wait for the endpoint due now. Throws `not_retryable`. */
+    async retry(id: string, by: Actor) {
       const { endpoint } = await stateOf(id)
       const done = await write.retryEndpoint({ id, nowMs: clock.now(), action: orderOf(by, 'endpoint.retried', endpoint) })
       if (done === 'unknown') return unknownEndpoint()
@@ -155,18 +134,22 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       ports.review()
       return await viewEndpoint(reads, await stateOf(id), clock.now())
     },
-    async keyed(id, shown) {
+    /**
+     * Returns an endpoint with the key that an order set, for a form that is sent again. `shown`: see `OperatorAction`. `sharedKey` null: the
+     * key has been replaced since.
+     */
+    async keyed(id: string, shown: unknown): Promise<KeyedEndpoint> {
       const state = await stateOf(id)
       const [sharedKey, warnings] = await Promise.all([shownAgain(state, shown, vault), warningsAbout(state.endpoint.filters)])
       return { state: await viewEndpoint(reads, state, clock.now()), sharedKey, warnings }
     },
-    async remove(id, by) {
-      const action = orderOf(by, 'endpoint.removed', await namedAs(id))
-      const kind = await write.removeEndpoint({ id, nowMs: clock.now(), action })
+    async remove(id: string, by: Actor) {
+      const kind = await write.removeEndpoint({ id, nowMs: clock.now(), action: orderOf(by, 'endpoint.removed', await namedAs(id)) })
       if (kind !== 'done') refuse({ kind })
       ports.review()
     },
-    async test(id, by) {
+    /** Makes one attempt with a test event. The attempt is not recorded, and does not change the endpoint's health. */
+    async test(id: string, by: Actor) {
       const state = await stateOf(id)
       const result = await sendTest(state, encodeTestEvent(clock.now()), ports)
       const order = orderOf(by, 'endpoint.tested', state.endpoint, { result: result.kind })

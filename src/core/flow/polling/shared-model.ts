@@ -5,20 +5,6 @@ import type { Relay } from '../relay.ts'
 import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
 
-/** The model of the carrier that replicas share. The poller keeps the model. The other replicas leave lessons for it: what they have learnt. */
-export interface SharedModel {
-  readonly keeper: CarrierModelKeeper
-  readonly checkpoint: ModelCheckpoint
-  /** Stores what this replica has learnt since the last call. Must be called every second. */
-  leave(): Promise<void>
-  /** Learns the lessons that the other replicas have left. Only the poller may call it. */
-  fold(): Promise<void>
-  /** Loads the model that the poller saved last. `resume`: this replica continues from it as the poller. */
-  load(how: { readonly resume: boolean }): Promise<void>
-  /** Saves everything for the next poller. */
-  handOver(): Promise<void>
-}
-
 export interface SharedModelPorts extends Pick<Relay, 'log'> {
   readonly table: LessonTable
   readonly keeper: CarrierModelKeeper
@@ -69,7 +55,10 @@ function createLessonBuffer() {
   }
 }
 
-export function createSharedModel({ table, keeper, checkpoint, isPoller, replicaId, log }: SharedModelPorts): SharedModel {
+/** The model of the carrier that replicas share. The poller keeps the model. The other replicas leave lessons for it: what they have learnt. */
+export type SharedModel = ReturnType<typeof createSharedModel>
+
+export function createSharedModel({ table, keeper, checkpoint, isPoller, replicaId, log }: SharedModelPorts) {
   const unsent = createLessonBuffer()
 
   function learn({ samples, pushes, misread, foundByPoll }: Lesson): void {
@@ -86,18 +75,20 @@ export function createSharedModel({ table, keeper, checkpoint, isPoller, replica
       pushed: (atMs, count) => (isPoller() ? keeper.pushed(atMs, count) : unsent.pushed(atMs, count)),
       misread: (atMs, count) => (isPoller() ? keeper.misread(atMs, count) : unsent.misread(atMs, count)),
       foundByPoll: (eventAtMs) => (isPoller() ? keeper.foundByPoll(eventAtMs) : unsent.found(eventAtMs)),
-    },
+    } satisfies CarrierModelKeeper,
     checkpoint: {
       ...checkpoint,
-      keep: async (learnt, how) =>
+      keep: async (learnt, how?: { readonly all: boolean }) =>
         isPoller() ? await checkpoint.keep(learnt, how) : { health: learnt.channel.health, eventQueued: false },
-    },
+    } satisfies ModelCheckpoint,
+    /** Stores what this replica has learnt since the last call. Must be called every second. */
     async leave() {
       const left = unsent.take()
       if (left === null) return
       if (isPoller()) learn(left)
       else await table.add(encodeLesson(left))
     },
+    /** Learns the lessons that the other replicas have left. Only the poller may call it. */
     async fold() {
       for (;;) {
         const texts = await table.take(replicaId(), LESSONS_AT_ONCE)
@@ -109,9 +100,11 @@ export function createSharedModel({ table, keeper, checkpoint, isPoller, replica
         if (texts.length < LESSONS_AT_ONCE) return
       }
     },
-    async load(how) {
+    /** Loads the model that the poller saved last. `resume`: this replica continues from it as the poller. */
+    async load(how: { readonly resume: boolean }) {
       keeper.replace(await checkpoint.reload(how))
     },
+    /** Saves everything for the next poller. */
     async handOver() {
       keeper.settle()
       await checkpoint.keep(keeper.learnt(), { all: true })
@@ -128,24 +121,19 @@ export interface ModelSharingPorts extends Pick<Relay, 'log'> {
 }
 
 /** Keeps the model of the carrier the same on all replicas. A failure is logged, and the next call tries again. */
-interface ModelSharing {
-  /** Passes what this replica has learnt on to the poller. */
-  leave(): Promise<void>
-  /** Loads the model that the poller has saved, unless this replica is the poller. */
-  load(): Promise<void>
-}
-
-export function createModelSharing({ model, isPoller, lookAtPushes, log }: ModelSharingPorts): ModelSharing {
+export function createModelSharing({ model, isPoller, lookAtPushes, log }: ModelSharingPorts) {
   const load = async () => {
     if (isPoller()) return
     await model.load({ resume: false })
     await lookAtPushes()
   }
   return {
+    /** Passes what this replica has learnt on to the poller. */
     leave: () =>
       model
         .leave()
         .catch((err: unknown) => log.debug({ err }, 'cannot tell the poller what this replica has learnt; the relay tries again')),
+    /** Loads the model that the poller has saved, unless this replica is the poller. */
     load: () => load().catch((err: unknown) => log.debug({ err }, 'cannot read the model of the carrier; the relay tries again')),
   }
 }

@@ -10,7 +10,6 @@ import {
   createEventTemplateCache,
   createReceive,
   createRefusedSenders,
-  type RefusedSender,
 } from '../../flow/ingest/receive.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import { createCountFailure, createPerMinute } from '../../http/server/authorize.ts'
@@ -68,27 +67,6 @@ interface PushCount {
   readonly count: number
   /** When the first of them was answered. */
   readonly atMs: number
-}
-
-/** Everything that receives pushes. It can run on any thread. */
-export interface ReceiveSide {
-  /** Starts to accept pushes. If another relay uses the address, waits up to `patienceMs` until it is free. */
-  listen(patienceMs: number): Promise<Omit<Listening, 'stop' | 'renewTls'>>
-  replaceKeys(keys: SigningKeys): Promise<void>
-  /** See `Listening`. */
-  renewTls: RenewTls
-  /** Resolves when there is something to report. The host then calls it again. */
-  news(): Promise<ReceiverNews>
-  /** Counts the pushes that wait for their commit. Resolves only after `news` has reported everything that happened before the call. */
-  waiting(): Promise<number>
-  /** Lists senders of pushes whose signature did not match, the latest first. The list is a sample since the start of the relay. */
-  refusedSenders(): Promise<readonly RefusedSender[]>
-  /** Lists the wrong paths to which something was posted since the start of the relay. */
-  misdirected(): Promise<readonly MisdirectedPath[]>
-  /** Resolves when every accepted push is on disk. */
-  drained(): Promise<void>
-  /** Accepts nothing new. Resolves when everything in flight is on disk and answered, or after `timeoutMs`. */
-  stop(timeoutMs: number): Promise<void>
 }
 
 /** The receive side with its host, as the rest of the relay uses it. */
@@ -200,7 +178,10 @@ function openRecorder(
   }
 }
 
-export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log, examine }: ReceiveSidePorts): ReceiveSide {
+/** Everything that receives pushes. It can run on any thread, so arguments and results are plain data. */
+export type ReceiveSide = ReturnType<typeof openReceiveSide>
+
+export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log, examine }: ReceiveSidePorts) {
   const { limits, webhook } = settings
   const { report, meter, addCommit, addRefusal, addSender, addReason, comebacks } = collectNews(clock)
   const recorder = openRecorder({ queue, disk, clock }, boundsOf(limits.batch), { addCommit, addReason })
@@ -247,28 +228,36 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   })
   let listening: Listening | null = null
   return {
-    async listen(patienceMs) {
+    /** Starts to accept pushes. If another relay uses the address, waits up to `patienceMs` until it is free. */
+    async listen(patienceMs: number) {
       listening = await listen('public', { ...settings.listen, limits, patienceMs }, listener)
       const { url, port, tlsUntilMs } = listening
       return { url, port, tlsUntilMs }
     },
-    async replaceKeys(keys) {
+    async replaceKeys(keys: SigningKeys) {
       current = verifierOf(keys)
       refusals.replaceKeys(keys)
     },
-    async renewTls(files) {
+    /** See `Listening`. */
+    async renewTls(files: Parameters<RenewTls>[0]) {
       if (listening === null) throw new Error('listen.public.tls: the listener is not open')
       return await listening.renewTls(files)
     },
+    /** Resolves when there is something to report. The host then calls it again. */
     news: report.next,
+    /** Counts the pushes that wait for their commit. Resolves only after `news` has reported everything that happened before the call. */
     async waiting() {
       await report.flush()
       return recorder.pending()
     },
+    /** Lists senders of pushes whose signature did not match, the latest first. The list is a sample since the start of the relay. */
     refusedSenders: async () => senders.list(),
+    /** Lists the wrong paths to which something was posted since the start of the relay. */
     misdirected: async () => misdirected,
+    /** Resolves when every accepted push is on disk. */
     drained: () => recorder.drained(),
-    async stop(timeoutMs) {
+    /** Accepts nothing new. Resolves when everything in flight is on disk and answered, or after `timeoutMs`. */
+    async stop(timeoutMs: number) {
       await listening?.stop(timeoutMs)
       await recorder.drained()
     },
