@@ -23,20 +23,13 @@ const READERS = 6
 /** The number of connections. They are separate from those of the store, so that no call to the carrier waits for a batch of pushes. */
 const SHARING = 2
 
-/** `watch`: the watch over all connections of a relay; absent: the store gets a watch to itself. */
-export interface PostgresEngine extends Engine {
-  openWriteStore(address: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
-  /**
-   * `isLive`: whether this relay holds a lease. With a lease, nobody else can move the store. Without one, each read first checks that the
-   * store was not moved. `isLive` absent: no read checks that.
-   */
-  openReadStore(address: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
-}
-
-/** The PostgreSQL engine. An address is the URL of a database. */
-export const postgres: PostgresEngine = {
+/**
+ * The PostgreSQL engine. An address is the URL of a database. `watch`: the watch over all connections of a relay; absent: the store gets a watch to
+ * itself.
+ */
+export const postgres = {
   name: 'postgres',
-  async openWriteStore(address, options, watch) {
+  async openWriteStore(address: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore> {
     const name = nameDatabase(address)
     const { pool, options: usage, close } = openPostgres(address, WRITERS, watch)
     let hasTimeline = false
@@ -51,7 +44,11 @@ export const postgres: PostgresEngine = {
     }
     return { ...createPostgresWriteStore(createPostgresWriter(pool, usage), { ...ALONE, ...options, hasTimeline }), close }
   },
-  openReadStore(address, watch = watchServer(address), isLive = () => true) {
+  /**
+   * `isLive`: whether this relay holds a lease. With a lease, nobody else can move the store. Without one, each read first checks that the
+   * store was not moved. `isLive` absent: no read checks that.
+   */
+  openReadStore(address: string, watch: ServerWatch = watchServer(address), isLive: () => boolean = () => true): ReadSide {
     const { pool, options, close } = unlessMoved(openPostgres(address, READERS, watch), isLive)
     // Before a cached answer is served, the version of its parcel is read. This read has its own connections, so that it waits for no long lists.
     // The query is planned each time, which is cheap. A kept plan that was made while the table was small would read the whole table.
@@ -65,7 +62,7 @@ export const postgres: PostgresEngine = {
     })
     return { ...reads, parcelVersion: createParcelVersions(ofVersions.session) }
   },
-}
+} satisfies Engine
 
 export interface Opened extends Pick<WatchedPool, 'pool' | 'close'> {
   readonly options: WatchedOptions

@@ -246,19 +246,15 @@ export interface SearchResult {
   readonly leftovers: number
 }
 
-interface FileSearch {
-  /** Counts the occurrences of erased words in unused parts of the file. Rejects if the file cannot be read. */
-  search(words: ErasedWords): Promise<number>
-  /** Ends the search that is under way, which then rejects. */
-  close(): Promise<void>
-}
+type FileSearch = ReturnType<typeof createFileSearch>
 
 /** Searches the file of a store on a thread of low priority, which lives as long as the search. `open`: see `keepOpen`. */
-export function createFileSearch(open: () => number | null): FileSearch {
+export function createFileSearch(open: () => number | null) {
   let thread: Worker | null = null
   return {
-    search: ({ identifiers, texts }) =>
-      new Promise((resolve, reject) => {
+    /** Counts the occurrences of erased words in unused parts of the file. Rejects if the file cannot be read. */
+    search: ({ identifiers, texts }: ErasedWords) =>
+      new Promise<number>((resolve, reject) => {
         const file = open()
         if (file === null) throw new Error('it could not be opened')
         // Uses this file's own extension: `.ts` in development, `.js` when compiled.
@@ -276,6 +272,7 @@ export function createFileSearch(open: () => number | null): FileSearch {
         })
         worker.unref()
       }),
+    /** Ends the search that is under way, which then rejects. */
     close: async () => void (await thread?.terminate()),
   }
 }

@@ -32,17 +32,11 @@ export interface CheckpointPorts {
   readonly finish: () => Promise<void>
 }
 
-export interface Checkpointer {
-  /** Call it after each commit. */
-  look(): void
-  close(): Promise<void>
-}
-
 /**
  * Checkpoints the WAL on a separate thread, some thousand pages at a time, while the writer keeps writing. If the WAL has grown long, the
  * thread checkpoints almost all of it, and then the writer checkpoints the rest. The thread is started when it is first needed.
  */
-export function createCheckpointer({ path, open, log, finish }: CheckpointPorts): Checkpointer {
+export function createCheckpointer({ path, open, log, finish }: CheckpointPorts) {
   let thread: Worker | null = null
   let underWay = false
   let closed = false
@@ -85,6 +79,7 @@ export function createCheckpointer({ path, open, log, finish }: CheckpointPorts)
   }
 
   return {
+    /** Call it after each commit. */
     look() {
       commits = (commits + 1) % COMMITS_A_LOOK
       if (underWay || closed || commits !== 0) return

@@ -66,17 +66,7 @@ export interface PostgresOptions {
 }
 
 /** A PostgreSQL server on a free port of 127.0.0.1, for the demo and for tests. Disposing it deletes all its files. */
-export interface PostgresServer {
-  readonly port: number
-  /** The server's folder; its data is in `data`. */
-  readonly folder: string
-  /** Returns the URL of a database. Default: the database `postgres`. */
-  url(database?: string): string
-  /** Stops the server. `immediate`: like a crash, so the server recovers at its next start. `fast` (default): a clean shutdown with a checkpoint. */
-  stop(how?: 'fast' | 'immediate'): Promise<void>
-  start(): Promise<void>
-  [Symbol.asyncDispose](): Promise<void>
-}
+export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>
 
 const USER = 'relay'
 const PASSWORD = 'only-for-this-run'
@@ -95,7 +85,7 @@ const SETTINGS = {
 }
 
 /** If this process ends or is killed, the server stops and its files are deleted. */
-export async function startPostgres({ settings = {}, parent = tmpdir(), initial }: PostgresOptions = {}): Promise<PostgresServer> {
+export async function startPostgres({ settings = {}, parent = tmpdir(), initial }: PostgresOptions = {}) {
   const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
   giveToServer(folder)
   const leash = startLeash(folder)
@@ -109,9 +99,12 @@ export async function startPostgres({ settings = {}, parent = tmpdir(), initial 
     let server = await start()
     return {
       port,
+      /** The server's folder; its data is in `data`. */
       folder,
+      /** Returns the URL of a database. */
       url: (database = 'postgres') => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
-      stop: (how = 'fast') => end(server, how === 'fast' ? 'SIGINT' : 'SIGQUIT'),
+      /** Stops the server. `immediate`: like a crash, so the server recovers at its next start. `fast`: a clean shutdown with a checkpoint. */
+      stop: (how: 'fast' | 'immediate' = 'fast') => end(server, how === 'fast' ? 'SIGINT' : 'SIGQUIT'),
       async start() {
         server = await start()
       },
