@@ -3382,7 +3382,7 @@ export interface components {
             /** @description The worst first. Empty: everything works. */
             problems: {
                 /** @enum {string} */
-                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ" | "certificate_expired" | "keys_lost" | "pushes_unaccepted" | "role_missing" | "clock_off" | "open_files" | "deliveries_unwritten" | "certificate_expiring" | "reload_failed" | "polls_behind" | "endpoint_behind" | "wal_grows" | "backup_old" | "retention_stopped" | "retention_held" | "watchdogs_held" | "erasure_pending";
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "pushes_lossy" | "silence_over" | "pushes_refused" | "endpoint_failing" | "endpoint_disabled" | "operator_unheard" | "quarantined" | "disk_full" | "disk_low" | "clock_doubted" | "backup_failing" | "settings_differ" | "certificate_expired" | "keys_lost" | "pushes_unaccepted" | "role_missing" | "clock_off" | "open_files" | "deliveries_unwritten" | "certificate_expiring" | "reload_failed" | "polls_behind" | "endpoint_behind" | "wal_grows" | "erasure_pending" | "backup_old" | "retention_stopped" | "retention_held" | "watchdogs_held";
                 /**
                  * @description A `warning` can wait until the morning.
                  * @enum {string}
@@ -7386,4 +7386,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 ac0cad1100fb6b28c8cb4331de76344b60d5ffa4c3206f7f8a1b78a624db4f32
+// Made of docs/openapi.json with the SHA-256 db0c2dda2dfa99afbc6a6e86324248302114af84be0df994a14c6da54769bca4

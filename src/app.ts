@@ -1,7 +1,7 @@
 import { beginDuties } from './assembly/duties.ts'
 import { startMover } from './assembly/hosting/threads.ts'
 import { openInternalApi } from './assembly/internal-api.ts'
-import { loadOperatorEvents } from './assembly/internal-listener.ts'
+import { loadConcernTable, loadOperatorEvents } from './assembly/internal-listener.ts'
 import { createReload } from './assembly/reloading.ts'
 import type { RunningRelay, StartOptions } from './assembly/running-relay.ts'
 import { openStorage } from './assembly/storage/storage.ts'
@@ -118,7 +118,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const api = await openInternalApi(config, relay, {
     check,
     moves: moves.manage,
-    concerns: openConcerns(relay, () => failedReload, problems),
+    concerns: openConcerns(relay, () => failedReload, { offered: problems, kinds: await loadConcernTable() }),
     reloadConfig: options.reloadConfig ?? null,
   })
   beginDuties({

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client'
 import type { EventDescriptions } from './console/events/operator-events.ts'
 import type { SectionsOf } from './console/portal/parcels/parcel.pages.ts'
 import type { PagesOf } from './console/portal/portal.ts'
+import type { ConcernDescriptions } from './console/problems/concern-kinds.ts'
 import type { ProblemsOf } from './console/reporting/reporting.ts'
 import type {} from './console/use-cases.ts'
 import type { LoadSections, Section } from './core/config/schema.ts'
@@ -39,6 +40,8 @@ interface Offer {
   readonly metrics?: () => Promise<(registry: Registry, relay: MeasuredParts) => () => unknown>
   /** Problems of the overview: finds what is wrong. */
   readonly problems?: () => Promise<ProblemsOf>
+  /** What is known of the kinds of these problems. */
+  readonly problemKinds?: () => Promise<ConcernDescriptions>
   /** Events that operators are notified of: their words and members. */
   readonly events?: () => Promise<EventDescriptions>
   /** Pages of the portal. */
@@ -56,6 +59,7 @@ export const WINGS: readonly Offer[] = [
     routes: async () => (await import('./upkeep/check/check.routes.ts')).CHECK_ROUTES,
     pages: async () => (await import('./upkeep/check/check.page.ts')).checkPages,
     problems: async () => (await import('./upkeep/check/check.problems.ts')).checkProblems,
+    problemKinds: async () => (await import('./upkeep/check/check.problems.ts')).CHECK_KINDS,
   },
   {
     commands: { forget: async () => (await import('./upkeep/erasure/forget.command.ts')).forgetCommand() },
@@ -63,6 +67,7 @@ export const WINGS: readonly Offer[] = [
     routes: async () => (await import('./upkeep/erasure/erasures.routes.ts')).ERASURES_ROUTES,
     pages: async () => (await import('./upkeep/erasure/erase.page.ts')).erasePages,
     problems: async () => (await import('./upkeep/erasure/erasure.problems.ts')).erasureProblems,
+    problemKinds: async () => (await import('./upkeep/erasure/erasure.problems.ts')).ERASURE_KINDS,
   },
   {
     commands: { verify: async () => (await import('./upkeep/refusals/verify.command.ts')).verifyCommand(loadSections) },
@@ -102,6 +107,7 @@ export const WINGS: readonly Offer[] = [
     pages: async () => (await import('./upkeep/backups/backups.page.ts')).backupPages,
     metrics: async () => (await import('./upkeep/backups/backup.metrics.ts')).registerBackups,
     problems: async () => (await import('./upkeep/backups/backup.problems.ts')).backupProblems,
+    problemKinds: async () => (await import('./upkeep/backups/backup.problems.ts')).BACKUP_KINDS,
     events: async () => (await import('./upkeep/backups/backup.problems.ts')).BACKUP_EVENTS,
   },
   {
@@ -117,6 +123,7 @@ export const WINGS: readonly Offer[] = [
     duty: async () => (await import('./upkeep/retention/retention.duty.ts')).retentionDuty,
     metrics: async () => (await import('./upkeep/retention/retention.metrics.ts')).registerRetention,
     problems: async () => (await import('./upkeep/retention/retention.problems.ts')).retentionProblems,
+    problemKinds: async () => (await import('./upkeep/retention/retention.problems.ts')).RETENTION_KINDS,
     events: async () => (await import('./upkeep/retention/retention.problems.ts')).RETENTION_EVENTS,
   },
   {
@@ -135,6 +142,7 @@ export const WINGS: readonly Offer[] = [
     parcelSections: async () => (await import('./insight/watchdogs/watchdogs.page.ts')).watchdogSections,
     metrics: async () => (await import('./insight/watchdogs/watchdogs.metrics.ts')).registerWatchdogs,
     problems: async () => (await import('./insight/watchdogs/watchdogs.problems.ts')).watchdogProblems,
+    problemKinds: async () => (await import('./insight/watchdogs/watchdogs.problems.ts')).WATCHDOG_KINDS,
     events: async () => (await import('./insight/watchdogs/watchdogs.problems.ts')).WATCHDOG_EVENTS,
   },
   {

@@ -6,11 +6,12 @@ import { OPERATIONS_ROUTES, operatorEventsRoute } from '../console/audit/operati
 import { DOCUMENT_ROUTES, type DocumentRoutePorts } from '../console/document/document.routes.ts'
 import { OPERATOR_ROUTES } from '../console/events/operator.routes.ts'
 import { createOperatorEvents, type OperatorEventTable } from '../console/events/operator-events.ts'
-import { OVERVIEW_ROUTES } from '../console/overview/overview.routes.ts'
+import { overviewRoute } from '../console/overview/overview.routes.ts'
 import { PARCEL_LISTS_ROUTES, PARCELS_ROUTES } from '../console/parcels/parcels.routes.ts'
 import { createShowDocs, type DocsOptions } from '../console/portal/docs/docs.ts'
 import type { SectionsOf } from '../console/portal/parcels/parcel.pages.ts'
 import { createPortal, type PagesOf, type PortalOptions } from '../console/portal/portal.ts'
+import { type ConcernTable, createConcernTable } from '../console/problems/concern-kinds.ts'
 import type { Authenticate } from '../core/flow/admin/tokens/authenticate.ts'
 import type { Serve } from '../core/flow/history/serve.ts'
 import { HEALTH_ROUTES, type HealthRoutePorts, UPSTREAM_ROUTES } from '../core/http/admin/health.routes.ts'
@@ -45,6 +46,7 @@ interface RouteTable {
   readonly internal: readonly Route<InternalPorts>[]
   readonly capabilities: readonly Capability[]
   readonly events: OperatorEventTable
+  readonly concerns: ConcernTable
 }
 
 /** Every operator event: those of the core and the console, and those that wings offer. */
@@ -52,17 +54,23 @@ export async function loadOperatorEvents(): Promise<OperatorEventTable> {
   return createOperatorEvents(await Promise.all(WINGS.flatMap(({ events }) => events?.() ?? [])))
 }
 
+/** Every kind of concern: those of the core, and those that wings offer. */
+export async function loadConcernTable(): Promise<ConcernTable> {
+  return createConcernTable(await Promise.all(WINGS.flatMap(({ problemKinds }) => problemKinds?.() ?? [])))
+}
+
 export async function loadRoutes(): Promise<RouteTable> {
-  const events = await loadOperatorEvents()
+  const [events, concerns] = await Promise.all([loadOperatorEvents(), loadConcernTable()])
   const offers = await Promise.all(WINGS.map(async ({ routes, routesAfter }) => ({ after: routesAfter, routes: (await routes?.()) ?? [] })))
   const offered = (place?: 'deliveries' | 'parcels') => offers.flatMap(({ after, routes }) => (after === place ? routes : []))
   const history = [...TOKEN_ROUTES, ...STATUS_ROUTES]
   const delivery = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES, ...offered('deliveries'), ...OPERATOR_ROUTES]
   const parcels = [...PARCEL_LISTS_ROUTES, ...PARCELS_ROUTES, ...offered('parcels')]
-  const operations = [operatorEventsRoute(events), ...OPERATIONS_ROUTES, ...OVERVIEW_ROUTES, ...RELOAD_ROUTES, ...SECRETS_ROUTES]
+  const operations = [operatorEventsRoute(events), ...OPERATIONS_ROUTES, overviewRoute(concerns), ...RELOAD_ROUTES, ...SECRETS_ROUTES]
   const admin = [...parcels, ...operations, ...offered(), ...HEALTH_ROUTES, ...DOCUMENT_ROUTES]
   return {
     events,
+    concerns,
     internal: [...history, ...delivery, ...UPSTREAM_ROUTES, ...admin],
     capabilities: [
       { name: 'history', about: "Parcels and their status: the carrier's own API", routes: history },

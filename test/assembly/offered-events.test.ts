@@ -6,6 +6,7 @@ import { createFormatOperatorEvent } from '../../src/console/events/operator.rou
 import { type EventDescriptions, type EventsOf, time } from '../../src/console/events/operator-events.ts'
 import { charactersOf } from '../../src/console/portal/html.ts'
 import { eventTable } from '../../src/console/portal/parts.ts'
+import type { ConcernDescriptions } from '../../src/console/problems/concern-kinds.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../../src/core/domain/delivery/operator-event.ts'
 import { instant, wholeNumber } from '../../src/core/http/server/answer-schemas.ts'
 import { WINGS } from '../../src/wings.ts'
@@ -28,6 +29,10 @@ declare module '../../src/core/domain/delivery/operator-event.ts' {
   interface OperatorEvents extends EventsOf<typeof WEATHER_EVENTS> {}
 }
 
+const WEATHER_KINDS = {
+  roof_bends: { canWait: false, runbook: ['the-roof-bends', 'the roof bends'], before: 'wal_grows' },
+} satisfies ConcernDescriptions
+
 const SNOW: OperatorEvent = { event: 'snow_began', depthCm: 12, since: '2026-03-01T10:00:00.000Z' }
 const { event: NAME, ...MEMBERS } = SNOW
 
@@ -35,7 +40,7 @@ const { event: NAME, ...MEMBERS } = SNOW
 function offerWeather(): () => void {
   const wings: unknown = WINGS
   if (!Array.isArray(wings)) throw new Error('it is no table')
-  const line = { events: async () => WEATHER_EVENTS }
+  const line = { events: async () => WEATHER_EVENTS, problemKinds: async () => WEATHER_KINDS }
   wings.push(line)
   const withdraw = () => {
     if (wings.includes(line)) wings.splice(wings.indexOf(line), 1)
@@ -51,6 +56,10 @@ const apiDocument = z.object({
 })
 
 const DESCRIBED = { event: expect.objectContaining({ const: NAME }), depthCm: expect.objectContaining({ description: 'How deep it is.' }) }
+
+const kinds = z.object({ kind: z.object({ enum: z.array(z.string()) }) })
+const overview = z.object({ properties: z.object({ problems: z.object({ items: z.object({ properties: kinds }) }) }) })
+const verdictDocument = z.object({ components: z.object({ schemas: z.object({ Overview: overview }) }) })
 
 async function documented(): Promise<string> {
   return presentApiDocument({ version: '1', ...(await loadRoutes()) })
@@ -111,4 +120,17 @@ test('without the line of its wing a stored event is listed all the same, and to
   expect(events.word(NAME, MEMBERS)).toEqual({ kind: 'none', state: 'snow began', sentence: ['snow began'], page: '/events' })
   const message = createFormatOperatorEvent(events)(encodeOperatorEvent(SNOW, NOON), { format: 'ntfy', portalUrl: null })
   expect(String(message?.body)).toBe('snow began.')
+})
+
+test('a kind of problem that a wing offers is documented, and found with its runbook where it belongs', async () => {
+  const documentedKinds = async () => {
+    const { components } = verdictDocument.parse(JSON.parse(await documented()))
+    return components.schemas.Overview.properties.problems.items.properties.kind.enum
+  }
+  expect(await documentedKinds()).not.toContain('roof_bends')
+  offerWeather()
+  const found = await documentedKinds()
+  expect(found.indexOf('wal_grows') - found.indexOf('roof_bends')).toBe(1)
+  const { concerns } = await loadRoutes()
+  expect(concerns.known.get('roof_bends')).toMatchObject({ canWait: false, runbook: ['the-roof-bends', 'the roof bends'] })
 })

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { EVENT_NAMES } from '../support/portal/documented-events.ts'
+import { EVENT_NAMES } from '../support/portal/documented-kinds.ts'
 
 const [, ...sections] = readFileSync('docs/runbooks.md', 'utf8').split(/^### /m)
 const runbooks = sections.map((section) => {

@@ -5,8 +5,8 @@ import { carrierStanding } from '../../core/domain/polling/carrier-answer.ts'
 import { pushProbation } from '../../core/http/admin/health.routes.ts'
 import { type AnswerOf, instant, named, presentInstant, wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { callRoute } from '../../core/http/server/route-shapes.ts'
-import { RUNBOOKS } from '../portal/docs/manual.ts'
-import { CONCERN_KINDS } from '../problems/concern.ts'
+import { runbookOf } from '../portal/docs/manual.ts'
+import type { ConcernTable } from '../problems/concern-kinds.ts'
 import { carrierStateWords, explainProblem, pushStateWords, STATE_TONES } from '../problems/explain-problem.ts'
 import { headlineOf } from '../problems/headline.ts'
 import {
@@ -20,7 +20,7 @@ import {
 } from '../problems/verdict.ts'
 import { plainText } from '../problems/words.ts'
 
-const problemSchema = () =>
+const problemSchema = (kinds: readonly string[]) =>
   z.strictObject({
     kind: z.enum([
       'not_ready',
@@ -39,7 +39,7 @@ const problemSchema = () =>
       'clock_doubted',
       'backup_failing',
       'settings_differ',
-      ...CONCERN_KINDS,
+      ...kinds,
     ]),
     severity: z.enum(['problem', 'warning']).describe('A `warning` can wait until the morning.'),
     endpoint: z.string().nullable().describe('The name of the endpoint that the problem is about; null: it is about no endpoint.'),
@@ -104,64 +104,65 @@ const pushesSchema = () =>
 
 const stateSchema = () => z.strictObject({ tone: z.enum(STATE_TONES), words: z.string() }).describe('As `status` and the portal show it.')
 
-const overviewSchema = named('Overview', () =>
-  z.strictObject({
-    at: instant(),
-    verdict: z.enum(['works', 'new', 'problems']).describe('`new`: it works, and waits for the first push.'),
-    headline: z
-      .string()
-      .describe(
-        'The verdict in words, such as `Everything works, but the last call to the carrier failed`, or `No trouble seen; 2 checks have no evidence yet`.',
-      ),
-    caveats: z.array(z.string()).describe('What may become a problem, in sentences.'),
-    problems: z.array(problemSchema()).describe('The worst first. Empty: everything works.'),
-    pushes: pushesSchema(),
-    carrier: z.strictObject({
-      standing: z.enum(['refused', 'failing', 'troubled', 'answers', 'unasked']),
-      state: stateSchema(),
-      lastAnswerAt: instant().nullable(),
-      callsToday: wholeNumber(),
-      callsPerDay: wholeNumber(),
+const overviewSchema = (kinds: readonly string[]) =>
+  named('Overview', () =>
+    z.strictObject({
+      at: instant(),
+      verdict: z.enum(['works', 'new', 'problems']).describe('`new`: it works, and waits for the first push.'),
+      headline: z
+        .string()
+        .describe(
+          'The verdict in words, such as `Everything works, but the last call to the carrier failed`, or `No trouble seen; 2 checks have no evidence yet`.',
+        ),
+      caveats: z.array(z.string()).describe('What may become a problem, in sentences.'),
+      problems: z.array(problemSchema(kinds)).describe('The worst first. Empty: everything works.'),
+      pushes: pushesSchema(),
+      carrier: z.strictObject({
+        standing: z.enum(['refused', 'failing', 'troubled', 'answers', 'unasked']),
+        state: stateSchema(),
+        lastAnswerAt: instant().nullable(),
+        callsToday: wholeNumber(),
+        callsPerDay: wholeNumber(),
+      }),
+      endpoints: z.strictObject({
+        delivering: wholeNumber(),
+        untried: wholeNumber().describe('They have accepted nothing yet.'),
+        failing: wholeNumber(),
+        disabled: wholeNumber(),
+      }),
+      inbox: z.strictObject({ quarantined: wholeNumber() }),
+      watchdogs: z
+        .strictObject({
+          stalled: wholeNumber().describe('How many parcels rules find stalled. This is no problem of the relay.'),
+          isAll: z.boolean().describe('False: there are so many that not all were counted.'),
+        })
+        .nullable()
+        .describe('Null: no rule watches over parcels.'),
+      parcels: z.strictObject({
+        known: wholeNumber(),
+        watched: wholeNumber(),
+        overdue: wholeNumber(),
+        unknown: wholeNumber().describe('How many parcels are no longer polled, because the carrier knows none of their identifiers.'),
+      }),
+      disk: z
+        .strictObject({ state: z.enum(['has_room', 'low', 'full']), freeBytes: wholeNumber(), storeBytes: wholeNumber() })
+        .nullable()
+        .describe('Null: the store is on a server, or the room could not be measured.'),
+      replicas: z.array(z.string()).describe('Their names.'),
     }),
-    endpoints: z.strictObject({
-      delivering: wholeNumber(),
-      untried: wholeNumber().describe('They have accepted nothing yet.'),
-      failing: wholeNumber(),
-      disabled: wholeNumber(),
-    }),
-    inbox: z.strictObject({ quarantined: wholeNumber() }),
-    watchdogs: z
-      .strictObject({
-        stalled: wholeNumber().describe('How many parcels rules find stalled. This is no problem of the relay.'),
-        isAll: z.boolean().describe('False: there are so many that not all were counted.'),
-      })
-      .nullable()
-      .describe('Null: no rule watches over parcels.'),
-    parcels: z.strictObject({
-      known: wholeNumber(),
-      watched: wholeNumber(),
-      overdue: wholeNumber(),
-      unknown: wholeNumber().describe('How many parcels are no longer polled, because the carrier knows none of their identifiers.'),
-    }),
-    disk: z
-      .strictObject({ state: z.enum(['has_room', 'low', 'full']), freeBytes: wholeNumber(), storeBytes: wholeNumber() })
-      .nullable()
-      .describe('Null: the store is on a server, or the room could not be measured.'),
-    replicas: z.array(z.string()).describe('Their names.'),
-  }),
-)
+  )
 
-export type OverviewAnswer = AnswerOf<typeof overviewSchema>
+export type OverviewAnswer = AnswerOf<ReturnType<typeof overviewSchema>>
 
 /** The verdict on the relay. */
-export const OVERVIEW_ROUTES = [
-  callRoute('get', '/relay/overview', {
+export function overviewRoute({ known }: Pick<ConcernTable, 'known'>) {
+  return callRoute('get', '/relay/overview', {
     summary: 'Show whether everything works',
     description: 'The verdict and its evidence: what is wrong, since when, and who must do what.',
-    answers: { 200: ['The verdict', overviewSchema] },
+    answers: { 200: ['The verdict', overviewSchema([...known.keys()])] },
     answer: async ({ overview, clock }) => [200, presentOverview(await overview.read(), clock.now())],
-  }),
-]
+  })
+}
 
 function presentOverview(situation: Situation, nowMs: number): OverviewAnswer {
   const { pushes, refused, carrier, endpoints, counts, disk, replicas, webhook, stalled } = situation
@@ -227,7 +228,7 @@ function presentOverview(situation: Situation, nowMs: number): OverviewAnswer {
 
 function presentProblem(problem: Problem, situation: Situation, nowMs: number): OverviewAnswer['problems'][number] {
   const { title, sinceMs, evidence, todo } = explainProblem(problem, situation, nowMs)
-  const [page, heading] = RUNBOOKS[problem.kind]
+  const [heading] = runbookOf(problem)
   return {
     kind: problem.kind,
     severity: isWarning(problem) ? 'warning' : 'problem',
@@ -237,6 +238,6 @@ function presentProblem(problem: Problem, situation: Situation, nowMs: number): 
     since: presentInstant(sinceMs),
     evidence: evidence.map(plainText),
     todo: todo.map(plainText),
-    runbook: `/docs/${page}#${heading}`,
+    runbook: `/docs/runbooks#${heading}`,
   }
 }

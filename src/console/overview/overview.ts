@@ -21,7 +21,6 @@ import type { Carrier } from '../../core/flow/ports.ts'
 import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
 import type { Unstored } from '../events/unstored.ts'
 import {
-  type Concern,
   type ConcernFacts,
   concernsOf,
   concernsOfAll,
@@ -30,6 +29,7 @@ import {
   POLL_LATE_MS,
   type WorkingBacklog,
 } from '../problems/concern.ts'
+import type { ConcernTable, DescribedConcern } from '../problems/concern-kinds.ts'
 import { DISK_SUBJECTS } from '../problems/trouble.ts'
 import { type Glance, isInTrouble, pastSilenceOf, pushStanding, type Situation, type WebhookView } from '../problems/verdict.ts'
 import type { RefusedPushes } from '../refused/refused-pushes.rules.ts'
@@ -107,7 +107,7 @@ export interface OverviewPorts
   readonly backups: () => { readonly failing: Glance['backupFailing'] }
   readonly refused: () => Promise<readonly RefusedPushes[]>
   /** Finds what else is wrong, given what was seen. */
-  readonly concerns: (seen: Seen) => Promise<readonly Concern[]>
+  readonly concerns: (seen: Seen) => Promise<readonly DescribedConcern[]>
   readonly webhook: () => Promise<WebhookView>
   readonly stalled: () => Promise<Situation['stalled']>
 }
@@ -212,6 +212,7 @@ export interface ConcernsPorts
   readonly isQuiet: (nowMs: number) => boolean
   /** What wings find. */
   readonly offered: readonly FindConcerns[]
+  readonly kinds: Pick<ConcernTable, 'describe'>
   readonly keep: KeepLook
   /** The id of this replica. */
   readonly replicaId: () => number
@@ -237,7 +238,14 @@ export function createKeepLook({ monotonic }: Pick<Relay['clock'], 'monotonic'>)
 }
 
 /** Creates the function that finds what else is wrong, given what was seen already. */
-export function createConcerns({ reads, offered, keep, clock, ...ports }: ConcernsPorts): (seen: Seen) => Promise<readonly Concern[]> {
+export function createConcerns({
+  reads,
+  offered,
+  kinds,
+  keep,
+  clock,
+  ...ports
+}: ConcernsPorts): (seen: Seen) => Promise<readonly DescribedConcern[]> {
   const startedAtMs = clock.now()
   let lastPausedAtMs = Number.NEGATIVE_INFINITY
 
@@ -283,7 +291,7 @@ export function createConcerns({ reads, offered, keep, clock, ...ports }: Concer
       },
       nowMs,
     )
-    return concernsOfAll(mine, replicas, ports.replicaId())
+    return kinds.describe(concernsOfAll(mine, replicas, ports.replicaId()))
   }
 
   /** Quiet hours of which nobody saw the end are over for less than this long if they were not an hour ago. */

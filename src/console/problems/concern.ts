@@ -3,54 +3,8 @@ import { bytesText, counted, countText, spanText } from '../../core/domain/amoun
 import type { Undelivered } from '../../core/domain/delivery/dispatch-round.ts'
 import { parseStored } from '../../core/domain/json-body.ts'
 import type { RefusedPushes } from '../refused/refused-pushes.rules.ts'
+import { CORE_CONCERNS, type Concern, type ConcernKind, inOrder } from './concern-kinds.ts'
 import { EXPIRING_MS, type OwnCertificate } from './trouble.ts'
-
-/** The concerns of which somebody must know at once. */
-const URGENT = [
-  'certificate_expired',
-  'keys_lost',
-  'pushes_unaccepted',
-  'role_missing',
-  'clock_off',
-  'open_files',
-  'deliveries_unwritten',
-] as const
-
-/** What else is wrong than the parts that work for parcels: `check`, a metric or an event knows it as well. The gravest come first. */
-export const CONCERN_KINDS = [
-  ...URGENT,
-  'certificate_expiring',
-  'reload_failed',
-  'polls_behind',
-  'endpoint_behind',
-  'wal_grows',
-  'backup_old',
-  'retention_stopped',
-  'retention_held',
-  'watchdogs_held',
-  'erasure_pending',
-] as const
-
-export type ConcernKind = (typeof CONCERN_KINDS)[number]
-
-export interface Concern {
-  readonly kind: ConcernKind
-  /** The name of the endpoint that it is about; null: it is about none. */
-  readonly endpoint: string | null
-  /** The name of the replica that has it, if there are several and not all have it. */
-  readonly replica: string | null
-  /** One line without a full stop. */
-  readonly title: string
-  /** Epoch milliseconds; null: not known. */
-  readonly sinceMs: number | null
-  readonly evidence: readonly string[]
-  readonly todo: readonly string[]
-}
-
-/** Whether it can wait until the morning. */
-export function canConcernWait(kind: ConcernKind): boolean {
-  return !URGENT.some((one) => one === kind)
-}
 
 /** Deliveries of an endpoint that neither fails nor is disabled. `oldestAtMs`: when the oldest waiting one was queued; null: none waits. */
 export interface WorkingBacklog {
@@ -125,7 +79,7 @@ export type KeepLook = <Args extends readonly unknown[], Result>(
   look: (...args: Args) => Promise<Result>,
 ) => (...args: Args) => Promise<Result>
 
-/** Finds the concerns, the gravest first. */
+/** Finds the concerns. */
 export function concernsOf(facts: ConcernFacts, nowMs: number): readonly Concern[] {
   const found: readonly Found[] = [
     ...facts.certificates.flatMap((one) => ofCertificate(one, nowMs)),
@@ -139,15 +93,11 @@ export function concernsOf(facts: ConcernFacts, nowMs: number): readonly Concern
     ...ofWal(facts),
     ...facts.offered,
   ]
-  return inOrder(found.map(concernOf))
+  return found.map(concernOf)
 }
 
 function concernOf(found: Found): Concern {
   return { endpoint: null, replica: null, ...found }
-}
-
-function inOrder(concerns: readonly Concern[]): readonly Concern[] {
-  return concerns.toSorted((a, b) => CONCERN_KINDS.indexOf(a.kind) - CONCERN_KINDS.indexOf(b.kind))
 }
 
 /** A replica tells the others at most this many concerns, each with so many lines of evidence of so many characters. */
@@ -159,7 +109,7 @@ export function localConcerns(
   nowMs: number,
 ): readonly Concern[] {
   const found = [...facts.certificates.flatMap((one) => ofCertificate(one, nowMs)), ...ofReload(facts), ...ofClock(facts)]
-  return bounded(inOrder(found.map(concernOf)))
+  return bounded(inOrder(found.map(concernOf), Object.keys(CORE_CONCERNS)))
 }
 
 /** Shortens what a replica tells, also when it is heard: whoever can write to the database could have told anything. */
@@ -183,7 +133,7 @@ export function concernsOfAll(
   const named = mine.map((one) => (LOCAL.includes(one.kind) ? atReplica(one, myName) : one))
   const told = others.flatMap(({ name, concerns }) => concerns.map((one) => (LOCAL.includes(one.kind) ? atReplica(one, name) : one)))
   const shared = told.find(({ kind }) => !LOCAL.includes(kind) && !mine.some((one) => one.kind === kind))
-  return inOrder([...named, ...told.filter(({ kind }) => LOCAL.includes(kind)), ...(shared === undefined ? [] : [shared])])
+  return [...named, ...told.filter(({ kind }) => LOCAL.includes(kind)), ...(shared === undefined ? [] : [shared])]
 }
 
 const LOCAL: readonly ConcernKind[] = ['certificate_expired', 'certificate_expiring', 'reload_failed']
@@ -376,7 +326,7 @@ declare module '../../core/domain/admin/replica.ts' {
 }
 
 const concern = z.object({
-  kind: z.enum(CONCERN_KINDS),
+  kind: z.custom<keyof typeof CORE_CONCERNS>((kind) => typeof kind === 'string' && Object.hasOwn(CORE_CONCERNS, kind)),
   endpoint: z.string().nullable(),
   replica: z.null(),
   title: z.string(),

@@ -11,7 +11,7 @@ import { type CarrierStanding, type CarrierState, carrierStanding } from '../../
 import type { PushChannelView } from '../../core/domain/polling/poll.ts'
 import { LOSSY_ABOVE, type PastSilence, TRIAL_PUSHES } from '../../core/domain/polling/push-health.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../refused/refused-pushes.rules.ts'
-import { type Concern, type ConcernKind, canConcernWait } from './concern.ts'
+import type { ConcernKind, DescribedConcern } from './concern-kinds.ts'
 import { agoWord, timeWord, type Word } from './words.ts'
 
 /**
@@ -152,7 +152,7 @@ export interface Glance {
   /** If the last backup failed: why, and since when every backup has failed. Null: it did not fail. */
   readonly backupFailing: { readonly sinceMs: number; readonly reason: string } | null
   /** What else is wrong, the gravest first. */
-  readonly concerns: readonly Concern[]
+  readonly concerns: readonly DescribedConcern[]
 }
 
 export interface Situation extends Glance {
@@ -205,7 +205,7 @@ export type Problem =
   | { readonly kind: 'backup_failing'; readonly sinceMs: number; readonly reason: string }
   | { readonly kind: 'clock_doubted'; readonly doubt: ClockDoubt }
   | { readonly kind: 'settings_differ' }
-  | { readonly kind: ConcernKind; readonly concern: Concern }
+  | { readonly kind: ConcernKind; readonly concern: DescribedConcern }
 
 /** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what to do with it. */
 export function isInTrouble({ disabled, health }: EndpointState): boolean {
@@ -222,7 +222,7 @@ export const MANY_QUARANTINED = 10
 export function isWarning(problem: Problem): boolean {
   if (problem.kind === 'quarantined') return problem.count < MANY_QUARANTINED
   if (problem.kind === 'clock_doubted') return problem.doubt.because === 'jumped'
-  return 'concern' in problem ? canConcernWait(problem.kind) : CAN_WAIT.includes(problem.kind)
+  return 'concern' in problem ? problem.concern.canWait : CAN_WAIT.includes(problem.kind)
 }
 
 const CAN_WAIT: readonly Problem['kind'][] = [

@@ -277,7 +277,7 @@ export type ProblemsOf = (relay: JudgedParts, keep: KeepLook) => FindConcerns
 export function openConcerns(
   parts: ConcernParts & JudgedParts & Pick<Capabilities, 'delivery'>,
   failedReload: ConcernsPorts['failedReload'],
-  offered: readonly ProblemsOf[],
+  { offered, kinds }: Pick<ConcernsPorts, 'kinds'> & { readonly offered: readonly ProblemsOf[] },
 ) {
   const keep = createKeepLook(parts.clock)
   const { reads, clock, disk, replicas, carrier, certificates, isQuiet } = parts
@@ -299,6 +299,7 @@ export function openConcerns(
     wal: () => ({ bytes: disk.state().logBytes, bytesWarn: LOG_BYTES_WARN }),
     certificates: certificatesNow,
     keep,
+    kinds,
     offered: offered.map((problemsOf) => problemsOf(parts, keep)),
   })
 }

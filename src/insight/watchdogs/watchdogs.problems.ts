@@ -1,5 +1,6 @@
 import { type EventDescriptions, type EventsOf, since, time } from '../../console/events/operator-events.ts'
 import type { FindConcerns, Found } from '../../console/problems/concern.ts'
+import type { ConcernDescriptions } from '../../console/problems/concern-kinds.ts'
 import { counted, spanText } from '../../core/domain/amounts.ts'
 import type { Reads } from '../../core/flow/relay.ts'
 import { wholeNumber } from '../../core/http/server/answer-schemas.ts'
@@ -29,6 +30,14 @@ export const WATCHDOG_EVENTS = {
 
 declare module '../../core/domain/delivery/operator-event.ts' {
   interface OperatorEvents extends EventsOf<typeof WATCHDOG_EVENTS> {}
+}
+
+export const WATCHDOG_KINDS = {
+  watchdogs_held: { canWait: true, runbook: ['watchdogs_held', 'watchdogs are held back'] },
+} satisfies ConcernDescriptions
+
+declare module '../../console/problems/concern-kinds.ts' {
+  interface ConcernKinds extends Readonly<Record<keyof typeof WATCHDOG_KINDS, unknown>> {}
 }
 
 /** Finds out whether verdicts are held back because the relay is deaf (DOMAIN 9.5). */

@@ -1,4 +1,4 @@
-import type { Concern } from '../../console/problems/concern.ts'
+import type { Concern } from '../../console/problems/concern-kinds.ts'
 import { endpointOf, type Replica, type ReplicaConfig, type Role } from '../../core/domain/admin/replica.ts'
 import type { Clock } from '../../core/flow/ports.ts'
 import type { Relay } from '../../core/flow/relay.ts'

@@ -1,5 +1,6 @@
 import { type EventDescriptions, type EventsOf, since, text } from '../../console/events/operator-events.ts'
 import { concernOfVerdict, type FindConcerns, type KeepLook } from '../../console/problems/concern.ts'
+import type { ConcernDescriptions } from '../../console/problems/concern-kinds.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { judgeBackupsOf } from '../check/local-probes.ts'
 
@@ -23,6 +24,14 @@ export const BACKUP_EVENTS = {
 
 declare module '../../core/domain/delivery/operator-event.ts' {
   interface OperatorEvents extends EventsOf<typeof BACKUP_EVENTS> {}
+}
+
+export const BACKUP_KINDS = {
+  backup_old: { canWait: true, runbook: ['a-backup-is-missing-or-old', 'a backup is missing or old'] },
+} satisfies ConcernDescriptions
+
+declare module '../../console/problems/concern-kinds.ts' {
+  interface ConcernKinds extends Readonly<Record<keyof typeof BACKUP_KINDS, unknown>> {}
 }
 
 export function backupProblems({ settings, backups, clock }: Pick<Relay, 'settings' | 'backups' | 'clock'>, keep: KeepLook): FindConcerns {

@@ -1,5 +1,6 @@
 import { amounts, type EventDescriptions, type EventsOf, since, texts, time } from '../../console/events/operator-events.ts'
 import type { FindConcerns, Found, SeenBefore } from '../../console/problems/concern.ts'
+import type { ConcernDescriptions } from '../../console/problems/concern-kinds.ts'
 import { countText } from '../../core/domain/amounts.ts'
 import type { Reads } from '../../core/flow/relay.ts'
 import { loadRetention } from './remove-aged.rows.ts'
@@ -32,6 +33,15 @@ export const RETENTION_EVENTS = {
 
 declare module '../../core/domain/delivery/operator-event.ts' {
   interface OperatorEvents extends EventsOf<typeof RETENTION_EVENTS> {}
+}
+
+export const RETENTION_KINDS = {
+  retention_stopped: { canWait: true, runbook: ['retention-does-not-run', 'retention does not run'] },
+  retention_held: { canWait: true, runbook: ['retention_held', 'retention is held back'] },
+} satisfies ConcernDescriptions
+
+declare module '../../console/problems/concern-kinds.ts' {
+  interface ConcernKinds extends Readonly<Record<keyof typeof RETENTION_KINDS, unknown>> {}
 }
 
 export function retentionProblems({ reads }: Reads<'session'>): FindConcerns {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type ConcernsPorts, createConcerns, createKeepLook } from '../../../src/console/overview/overview.ts'
+import { createConcernTable } from '../../../src/console/problems/concern-kinds.ts'
 import { WELL } from '../../support/portal/situation.ts'
 
 const HOUR_MS = 3_600_000
@@ -11,6 +12,7 @@ function openConcerns({ clock = { now: () => 0, monotonic: () => 0 }, ...ports }
       listOldestWaiting: async () => new Map(),
     },
     offered: [],
+    kinds: createConcernTable([]),
     keep: createKeepLook(clock),
     certificates: () => [],
     failedReload: () => null,

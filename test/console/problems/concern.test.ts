@@ -1,17 +1,8 @@
 import { expect, test } from 'vitest'
-import {
-  CONCERN_KINDS,
-  type Concern,
-  type ConcernFacts,
-  type ConcernKind,
-  canConcernWait,
-  concernOfVerdict,
-  concernsOf,
-  concernsOfAll,
-  localConcerns,
-} from '../../../src/console/problems/concern.ts'
+import { type ConcernFacts, concernOfVerdict, concernsOf, concernsOfAll, localConcerns } from '../../../src/console/problems/concern.ts'
+import { type Concern, type ConcernKind, createConcernTable } from '../../../src/console/problems/concern-kinds.ts'
 import { explainProblem } from '../../../src/console/problems/explain-problem.ts'
-import { isWarning, type Problem, problemsOf } from '../../../src/console/problems/verdict.ts'
+import { type Problem, problemsOf } from '../../../src/console/problems/verdict.ts'
 import { concernsOfHeld } from '../../../src/insight/watchdogs/watchdogs.problems.ts'
 import { failed, ok, warning } from '../../../src/upkeep/check/check.rules.ts'
 import { concernsOfStorage } from '../../../src/upkeep/erasure/erasure.rules.ts'
@@ -88,20 +79,28 @@ test('a relay at the edge of each trouble has none', () => {
   expect(concernsOf(FINE, NOW)).toEqual([])
 })
 
-test.each(CONCERN_KINDS)('%s is the only concern, says what to do, and is a problem of the verdict', (kind) => {
-  const concerns = concernsOf({ ...FINE, ...TROUBLES[kind] }, NOW)
+const { describe } = createConcernTable([])
+
+test.each(Object.entries(TROUBLES))('%s is the only concern, says what to do, and is a problem of the verdict', (kind, trouble) => {
+  const concerns = describe(concernsOf({ ...FINE, ...trouble }, NOW))
   expect(concerns.map((concern) => concern.kind)).toEqual([kind])
   const [problem] = problemsOf({ ...WELL, concerns })
   if (problem === undefined) throw new Error('there is none')
-  expect(isWarning(problem)).toBe(canConcernWait(kind))
   const { title, evidence, todo } = explainProblem(problem, { ...WELL, concerns }, NOW)
   expect([title.endsWith('.'), evidence.length > 0, todo.length > 0]).toEqual([false, true, true])
 })
 
 test('what is urgent comes before failing endpoints, and what can wait after them', () => {
-  const concerns = concernsOf({ ...FINE, ...TROUBLES.certificate_expired, ...TROUBLES.wal_grows }, NOW)
+  const concerns = describe(concernsOf({ ...FINE, ...TROUBLES.certificate_expired, ...TROUBLES.wal_grows }, NOW))
   const kinds = problemsOf({ ...WELL, concerns, pushes: { ...WELL.pushes, health: 'silent' } }).map(({ kind }: Problem) => kind)
   expect(kinds).toEqual(['certificate_expired', 'pushes_silent', 'wal_grows'])
+})
+
+test('kinds of wings stand before the kind of the core that they name, or after all', () => {
+  const known = { canWait: false, runbook: ['', ''] } as const
+  const table = createConcernTable([{ late: known }, { early: { ...known, before: 'pushes_unaccepted' } }])
+  const kinds = [...table.known.keys()]
+  expect([kinds[0], kinds[1], kinds[2], kinds.at(-1)]).toEqual(['certificate_expired', 'early', 'pushes_unaccepted', 'late'])
 })
 
 test('used-up calls are a concern, because the polls that they put off are not overdue', () => {
@@ -136,7 +135,7 @@ test('the concerns of all replicas name theirs, and what all share is told once'
     { id: 3, name: 'c/3', concerns: local },
   ]
   const seenAt = (me: number, mine: readonly Concern[]) =>
-    concernsOfAll(mine, replicas, me).map(({ kind, replica }) => `${kind} ${replica}`)
+    describe(concernsOfAll(mine, replicas, me)).map(({ kind, replica }) => `${kind} ${replica}`)
   const all = ['certificate_expired b/2', 'certificate_expired c/3', 'clock_off null', 'reload_failed b/2', 'reload_failed c/3']
   expect(seenAt(1, [])).toEqual(all)
   expect(seenAt(2, local)).toEqual(all)

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { RUNBOOKS } from '../../../src/console/portal/docs/manual.ts'
 import type { Problem } from '../../../src/console/problems/verdict.ts'
 import { CHECK_NAMES, type CheckName } from '../../../src/upkeep/check/check.rules.ts'
-import { EVENT_NAMES } from '../../support/portal/documented-events.ts'
+import { EVENT_NAMES, PROBLEM_KINDS } from '../../support/portal/documented-kinds.ts'
 
 /** The kinds of problems of `status` and the overview page that tell the trouble, or a sentence why none does. */
 type Told = readonly Problem['kind'][] | string
@@ -101,7 +100,7 @@ const CHECKS: Readonly<Record<CheckName, Told>> = {
   backup: ['backup_failing', 'backup_old'],
 }
 
-const PROBLEMS: ReadonlySet<string> = new Set(Object.keys(RUNBOOKS))
+const PROBLEMS = new Set(PROBLEM_KINDS)
 
 function unknownKinds(table: Readonly<Record<string, Told>>): readonly string[] {
   return Object.values(table).flatMap((told) => (typeof told === 'string' ? [] : told.filter((kind) => !PROBLEMS.has(kind))))

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { plain } from '../../../src/console/cli/terminal.ts'
 import { overviewPage } from '../../../src/console/portal/overview/overview.page.ts'
 import { decodeConcerns } from '../../../src/console/problems/concern.ts'
+import { createConcernTable } from '../../../src/console/problems/concern-kinds.ts'
 import { WELL } from '../../support/portal/situation.ts'
 import { visitAt, wordEvent } from '../../support/portal/visit.ts'
 
@@ -32,7 +33,11 @@ test.each(HOSTILE.map((text) => [text.slice(0, 20), text] as const))(
     const concerns = decodeConcerns(JSON.stringify(Array.from({ length: 30 }, () => told(text))))
     expect([concerns.length, concerns[0]?.evidence.length]).toEqual([20, 5])
     expect(JSON.stringify(concerns).length).toBeLessThan(60_000)
-    const page = overviewPage(visitAt(''), { ...WELL, happened: [], traffic, concerns: concerns.slice(0, 1) }, wordEvent)
+    const page = overviewPage(
+      visitAt(''),
+      { ...WELL, happened: [], traffic, concerns: createConcernTable([]).describe(concerns.slice(0, 1)) },
+      wordEvent,
+    )
     expect(page).not.toMatch(/<script>alert|<img src=x|(?![\n\r\t])[\p{Cc}\u202e\u2066]/u)
     for (const { title } of concerns) expect(plain(title)).not.toMatch(/[\p{Cc}\u202e\u2066]/u)
   },

@@ -4,6 +4,7 @@ import { conditionOf, type EndpointCondition, type EndpointState } from '../../.
 import { callsText } from '../../../core/domain/polling/call-budget.ts'
 import type { OperatorEventTable } from '../../events/operator-events.ts'
 import { type Past, SHOWN } from '../../overview/overview.ts'
+import type { Runbook } from '../../problems/concern-kinds.ts'
 import { carrierStateWords, explainProblem, pushStateWords } from '../../problems/explain-problem.ts'
 import { comebackText, spellText, wholeSpell } from '../../problems/explain-pushes.ts'
 import { headlineOf } from '../../problems/headline.ts'
@@ -21,7 +22,7 @@ import {
 import { hasAllComeAgain } from '../../refused/refused-pushes.rules.ts'
 import { markOf } from '../carrier/carrier.page.ts'
 import { trafficSection } from '../charts.ts'
-import { runbookLink } from '../docs/manual.ts'
+import { RUNBOOKS, runbookLink, runbookOf } from '../docs/manual.ts'
 import { buttonLink, html, link, type Markup, type Part, withQuery } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'
 import { actionButton, asOfLine, eventTable, headline, icon, island, sentenceOnPage, stateMark, table, wordsOnPage } from '../parts.ts'
@@ -190,9 +191,10 @@ function smallPrint({ traffic }: Past, problem: Problem, sinceMs: number | null,
   return sinceMs === null ? null : html` <small>since ${timeInSentence(sinceMs, nowMs)}</small>`
 }
 
-/** The kinds of problems whose runbooks help. */
-function runbooksOf({ kind }: Problem, situation: Situation): readonly Problem['kind'][] {
-  return kind === 'pushes_silent' && areOnlyMisunderstood(situation) ? ['pushes_silent', 'quarantined'] : [kind]
+/** The runbooks that help. */
+function runbooksOf(problem: Problem, situation: Situation): readonly Runbook[] {
+  const isMisread = problem.kind === 'pushes_silent' && areOnlyMisunderstood(situation)
+  return [runbookOf(problem), ...(isMisread ? [RUNBOOKS.quarantined] : [])]
 }
 
 /** Buttons for what the steps say, and for more evidence. Null: there are none. */

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { RUNBOOKS } from '../../src/console/portal/docs/manual.ts'
-import { CONCERN_KINDS, type Concern } from '../../src/console/problems/concern.ts'
-import { isWarning, MANY_QUARANTINED, type Problem } from '../../src/console/problems/verdict.ts'
-import { endpointState } from '../support/delivery/endpoint-state.ts'
+import { RUNBOOKS } from '../../../src/console/portal/docs/manual.ts'
+import { isWarning, MANY_QUARANTINED, type Problem } from '../../../src/console/problems/verdict.ts'
+import { endpointState } from '../../support/delivery/endpoint-state.ts'
+import { CONCERNS } from '../../support/relay/routes.ts'
 
 /** The words of docs/operating.md for each problem that can wait. */
 const WORDS: Readonly<Partial<Record<Problem['kind'], string>>> = {
@@ -29,10 +29,11 @@ const WORDS: Readonly<Partial<Record<Problem['kind'], string>>> = {
 
 const disk = { freeBytes: 0, freeBytesMin: 1, totalBytes: 1, storeBytes: 1, path: '' }
 const state = endpointState({})
-const ofConcern = (kind: Concern['kind']): Problem => ({
-  kind,
-  concern: { kind, endpoint: null, replica: null, title: '', sinceMs: null, evidence: [], todo: [] },
-})
+const concern = { kind: 'reload_failed', endpoint: null, replica: null, title: '', sinceMs: null, evidence: [], todo: [] } as const
+const concerns = Array.from(CONCERNS.known, ([kind, known]) => ({
+  name: kind,
+  problem: { kind: concern.kind, concern: { ...concern, ...known } },
+}))
 
 /** One problem of each kind; of those that can wait or not, the one that can. */
 const PROBLEMS: readonly Problem[] = [
@@ -52,12 +53,14 @@ const PROBLEMS: readonly Problem[] = [
   { kind: 'backup_failing', sinceMs: 0, reason: '' },
   { kind: 'clock_doubted', doubt: { because: 'jumped', aheadMs: 1 } },
   { kind: 'settings_differ' },
-  ...CONCERN_KINDS.map(ofConcern),
 ]
 
 test('the manual names exactly the problems that can wait, with which status exits with 0', () => {
   expect(PROBLEMS.map(({ kind }) => kind).toSorted()).toEqual(Object.keys(RUNBOOKS).toSorted())
-  const waiting = PROBLEMS.filter(isWarning).map(({ kind }) => kind)
+  const waiting = [
+    ...PROBLEMS.filter(isWarning).map(({ kind }) => kind),
+    ...concerns.filter(({ problem }) => isWarning(problem)).map(({ name }) => name),
+  ]
   expect(Object.keys(WORDS).toSorted()).toEqual(waiting.toSorted())
   const row = readFileSync('docs/operating.md', 'utf8').match(/^\| `status` \|.*$/m)?.[0] ?? ''
   const listed = /What can wait[^:]*: ([^;]*);/.exec(row.replace('`severity`: `warning`', ''))?.[1]?.split(/, (?:and )?/) ?? []
