@@ -12,22 +12,29 @@ interface ManageOrdersPorts extends Pick<Relay, 'clock'>, Writes<'saveOrder' | '
   readonly told: () => void
 }
 
+const STALE = 'Somebody else has changed the same of this order since the page was loaded, so nothing was saved. Load the page again.'
+
 /** Lets apps and people say to which order a parcel belongs (DOMAIN 8). */
 export function createManageOrders({ write, clock, told }: ManageOrdersPorts) {
   return {
-    /** Replaces all of it. `body`: as it came. Throws `bad_request`, `bad_tracking_number` and `not_found` (an erased parcel). */
-    async save(text: string, body: unknown, by: Actor): Promise<SavedOrderAnswer> {
+    /**
+     * Replaces all of it. `body`: as it came. `shownBody`: what it replaces, as it was shown; then it replaces only what differs from that; null: not known.
+     * Throws `bad_request`, `bad_tracking_number`, `not_found` (an erased parcel), and `stale_form` if others have changed the same.
+     */
+    async save(text: string, body: unknown, by: Actor, shownBody: unknown = null): Promise<SavedOrderAnswer> {
       const identifier = readIdentifier(text)
       const context = parseOrderContext(body)
+      const shown = shownBody === null ? null : parseOrderContext(shownBody)
       const nowMs = clock.now()
       // The audit trail is kept for longer than the parcel, so it has none of the words.
       const action = { atMs: nowMs, by, action: 'parcel.order_changed', target: { kind: 'parcel', id: identifier }, detail: {} } as const
-      const saved = await write.saveOrder({ identifier, context, nowMs, action })
+      const saved = await write.saveOrder({ identifier, context, shown, nowMs, action })
       if (saved === null) {
         const erasedAtMs = await write.erasedAtMs({ identifier, nowMs })
         const when = erasedAtMs === null ? '' : ` at ${new Date(erasedAtMs).toISOString()}`
         throw new AppError('not_found', `The parcel that had this identifier was erased${when}, so nothing can be said of its order.`)
       }
+      if (saved.isStale) throw new AppError('stale_form', STALE)
       if (saved.changed) told()
       return { identifier, ...context, created: saved.created, changed: saved.changed }
     },

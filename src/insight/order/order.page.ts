@@ -5,6 +5,7 @@ import { type PageRoute, postForm, type Visit } from '../../console/portal/layou
 import type { ParcelSection } from '../../console/portal/parcels/parcel.pages.ts'
 import { mainIdentifier } from '../../console/portal/parcels/parcel-list.page.ts'
 import { island, settingsList } from '../../console/portal/parts.ts'
+import { AppError } from '../../core/domain/errors.ts'
 import { isLabelName, type OrderContext } from '../../core/domain/history/order-context.ts'
 import type { UseCases } from '../../core/http/use-cases.ts'
 
@@ -20,7 +21,7 @@ export function orderPages({ manageOrders }: Pick<UseCases, 'manageOrders'>): re
       // Browsers end lines with CR LF.
       const note = form.get('note').replaceAll('\r\n', '\n')
       const context = { reference: form.get('reference').trim() || null, labels: readLabels(form.get('labels')), note }
-      return { goTo: to`/parcels/${(await manageOrders.save(param('identifier'), context, by)).identifier}` }
+      return { goTo: to`/parcels/${(await manageOrders.save(param('identifier'), context, by, readShown(form.get('shown')))).identifier}` }
     }),
   ]
 }
@@ -43,11 +44,22 @@ function orderForm({ to }: Visit, name: string, { reference, labels, note }: Ord
   const lines = Object.entries(labels).map(([label, value]) => `${label}=${value}`)
   return html`<details class="plain"><summary>Change its order</summary>
 <form class="form" method="post" action="${to`/parcels/${name}/order`.path}">
+<input type="hidden" name="shown" value="${JSON.stringify({ reference, labels, note })}">
 <div class="field"><label for="reference">Reference</label><input id="reference" name="reference" value="${reference ?? ''}" autocomplete="off" spellcheck="false" aria-describedby="reference-hint"><small id="reference-hint">The customer’s order number. Empty: none.</small></div>
 <div class="field"><label for="labels">Labels</label><textarea class="code" id="labels" name="labels" rows="3" spellcheck="false" aria-describedby="labels-hint">${lines.join('\n')}</textarea><small id="labels-hint">One a line, such as <code>shop=north</code>; at most 16. Webhooks get the reference and the labels as headers.</small></div>
 <div class="field"><label for="note">Note</label><textarea id="note" name="note" rows="2" aria-describedby="note-hint">${note}</textarea><small id="note-hint">It stays with the relay.</small></div>
 <p><button class="btn" type="submit">Save the order</button></p>
 </form></details>`
+}
+
+/** Reads the order that the form showed, so that it takes back nothing that somebody else has changed meanwhile. Null: it is not known. */
+function readShown(text: string): unknown {
+  if (text === '') return null
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new AppError('bad_request', 'The form has a wrong field: shown.')
+  }
 }
 
 /** Throws `bad_request` for a line that names no label, or one that another line has named. */

@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from 'vitest'
-import { formsOn } from '../../support/portal/portal-pages.ts'
 import { type createVisitor, loggedInAt } from '../../support/portal/portal-visitor.ts'
 import { formIn } from '../../support/portal/sent-form.ts'
 import { ADMIN, logIn, SHOP } from '../../support/relay/relay.ts'
@@ -61,12 +60,40 @@ test('the form replaces the order once, and shows what it saved; sent as it is, 
   expect(await orderOf('PG2001')).toEqual(saved)
   const { text } = await visitor.get('/parcels/PG2001')
   expect(text).toContain('>shop=north\nurl=https://example.com/?a=b</textarea>')
-  const { fields } = formsOn(new Map([['', text]])).find(({ path }) => path === formPath('PG2001')) ?? expect.fail('no form')
-  const again = { ...fields, labels: 'shop=north\r\nurl=https://example.com/?a=b', note: 'first\r\nsecond' }
+  const again = {
+    ...formIn(text, formPath('PG2001')),
+    reference: 'ORDER-2001',
+    labels: 'shop=north\r\nurl=https://example.com/?a=b',
+    note: 'first\r\nsecond',
+  }
   expect((await visitor.post(formPath('PG2001'), again)).status).toBe(303)
   const asked = { headers: { authorization: `Bearer ${admin}` } }
   const audit: unknown = await (await fetch(`${relay().internalUrl}/relay/audit?target=parcel:PG2001`, asked)).json()
   expect(audit).toMatchObject({ actions: [{ detail: { changed: false } }, { detail: { changed: true } }, { detail: { changed: true } }] })
+})
+
+test('two people: a form takes back nothing that others have changed, and is refused if they have changed the same', async () => {
+  await say('PG2005', { reference: 'OLD-5', labels: { shop: 'north' }, note: 'x' })
+  const opened = async () => {
+    const page = (await (await loggedInAt(relay().internalUrl)).get('/parcels/PG2005')).text
+    return { ...formIn(page, formPath('PG2005')), reference: 'OLD-5', labels: 'shop=north', note: 'x' }
+  }
+  const [ann, bo, cy] = [await opened(), await opened(), await opened()]
+  const send = async (form: Readonly<Record<string, string>>, typed: Readonly<Record<string, string>>) => {
+    const sent = await visitor.post(formPath('PG2005'), { ...form, ...typed })
+    return [sent.status, sent.text.includes('Somebody else has changed the same of this order')]
+  }
+  expect(await send(ann, { reference: 'ANN-5', labels: 'shop=north\r\npriority=high' })).toEqual([303, false])
+  expect(await send(bo, { note: 'of Bo' })).toEqual([303, false])
+  const both = { reference: 'ANN-5', labels: { shop: 'north', priority: 'high' }, note: 'of Bo' }
+  expect(await orderOf('PG2005')).toEqual(both)
+  expect(await send(cy, { reference: 'CY-5', note: '' })).toEqual([409, true])
+  expect(await orderOf('PG2005')).toEqual(both)
+  // What both have typed alike is no conflict.
+  const dee = await opened()
+  await say('PG2005', { ...both, note: 'as typed by Dee' })
+  expect(await send(dee, { reference: 'ANN-5', labels: 'priority=high\nshop=north', note: 'as typed by Dee' })).toEqual([303, false])
+  expect((await send({ ...(await opened()), shown: '{' }, {}))[0]).toBe(400)
 })
 
 test('all fields empty: nothing is said of the order any more', async () => {

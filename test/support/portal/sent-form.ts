@@ -5,7 +5,10 @@ export function formIn(page: string, path: string): Readonly<Record<string, stri
   const form = new RegExp(`<form[^>]* method="post" action="${path}"[^>]*>(.*?)</form>`, 's').exec(page)?.[1]
   if (form === undefined) return expect.fail(`the page has no form to ${path}`)
   return Object.fromEntries(
-    [...form.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]),
+    [...form.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name = '', value = '']) => [
+      name,
+      value.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
+    ]),
   )
 }
 

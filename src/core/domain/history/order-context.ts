@@ -114,6 +114,20 @@ export function isSameContext(one: OrderContext, other: OrderContext): boolean {
   )
 }
 
+const MEMBERS = ['reference', 'labels', 'note'] as const
+
+/**
+ * Returns what somebody has changed of an order that was shown to them, so that it takes back nothing of what others have changed meanwhile. `now`: as
+ * it is. Null: others have changed the same, to something else.
+ */
+export function changeOf(shown: OrderContext, sent: OrderContext, now: OrderContext): OrderPart | null {
+  const isSame = (name: (typeof MEMBERS)[number], one: OrderContext, other: OrderContext) =>
+    JSON.stringify(inOrder(one)[name]) === JSON.stringify(inOrder(other)[name])
+  const changed = MEMBERS.filter((name) => !isSame(name, sent, shown))
+  if (changed.some((name) => !isSame(name, now, shown) && !isSame(name, now, sent))) return null
+  return Object.fromEntries(changed.map((name) => [name, sent[name]]))
+}
+
 /** Returns what a parcel has that several were joined to: the whole of what was said last (DOMAIN 8.3). Null: nobody said anything. */
 export function lastContext<Kept extends KeptContext>(contexts: readonly Kept[]): Kept | null {
   return contexts.reduce<Kept | null>((last, one) => (last === null || one.sequence > last.sequence ? one : last), null)
