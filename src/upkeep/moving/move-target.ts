@@ -67,6 +67,11 @@ export async function openSqliteMoveTarget(address: string, side: MoveSide): Pro
           db.prepare('delete from sqlite_sequence where name = ?').run(name)
           db.prepare('insert into sqlite_sequence (name, seq) values (?, ?)').run(name, numbers[name])
         }
+        // The feed names breaches that are gone, and must not name others by their ids.
+        db.prepare("delete from sqlite_sequence where name = 'watchdog_breach'").run()
+        db.prepare(
+          "insert into sqlite_sequence (name, seq) select 'watchdog_breach', max(coalesce((select max(id) from watchdog_breach), 0), coalesce((select max(-entry) from feed where entry < 0), 0))",
+        ).run()
         noteLeftStore(db, { name: side.peer, atMs: nowMs }, address)
         db.prepare("update job set state = 'done', done = ?, ended_at_ms = ? where id = ?").run(done, nowMs, jobId)
       }).immediate()

@@ -90,19 +90,11 @@ export async function openPostgresMoveTarget(address: string, side: MoveSide, an
         await query("update counter set value = $1, base = $1 where name = 'sequence'", [numbers.sequence])
         for (const table of ['parcel', 'inbox'] as const)
           await query('select setval($1::regclass, $2, false)', [`${table}_numbers`, (Math.floor(numbers[table] / RUN) + 1) * RUN])
-        for (const table of ['endpoint', 'delivery', 'job'] as const) await setIdentity(client, table, numbers[table])
-        for (const table of [
-          'content',
-          'attempt',
-          'refusal',
-          'operator_event',
-          'operator_action',
-          'quarantine_count',
-          'report_note',
-        ] as const) {
-          const { rows } = await query<{ last: number | null }>(`select max(id) as last from ${table}`)
+        for (const table of await tablesWithIds(client)) {
+          const { rows } = await query<{ last: number | null }>(LAST_GIVEN[table] ?? `select max(id) as last from ${table}`)
           await setIdentity(client, table, rows[0]?.last ?? 0)
         }
+        for (const table of ['endpoint', 'delivery', 'job'] as const) await setIdentity(client, table, numbers[table])
         if (numbers.carrier !== null) await writeSharedCarrier(client, numbers.carrier)
         await noteLeftStore(client, { name: side.peer, atMs: nowMs }, name)
         await query("update job set state = 'done', done = $1, ended_at_ms = $2 where id = $3", [done, nowMs, jobId])
@@ -135,6 +127,19 @@ async function refuseOther(client: MoveClient, name: string): Promise<void> {
     const { rowCount } = await client.query(`select 1 from ${table.name} limit 1`)
     if (rowCount !== 0) refuseTaken(name, table.name)
   }
+}
+
+/** The feed names breaches that are gone, and must not name others by their ids. */
+const LAST_GIVEN: Readonly<Record<string, string>> = {
+  watchdog_breach: 'select greatest((select max(id) from watchdog_breach), (select max(-entry) from feed where entry < 0)) as last',
+}
+
+/** The tables of the schema whose ids the server gives. */
+async function tablesWithIds({ query }: MoveClient): Promise<readonly string[]> {
+  const { rows } = await query<{ name: string }>(
+    "select table_name as name from information_schema.columns where table_schema = current_schema() and column_name = 'id' and is_identity = 'YES' order by 1",
+  )
+  return rows.map(({ name }) => name)
 }
 
 /** Makes the ids of a table continue after `last`. */
