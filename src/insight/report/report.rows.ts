@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely'
 import { decodeReportNote } from '../../core/store/codec.ts'
 import type { Session } from '../../core/store/engine.ts'
 import type { Tables } from '../../core/store/schema.ts'
+import { loadSetting } from '../../core/store/settings.ts'
 import { statement } from '../../core/store/statement.ts'
 import type { FoundNote, Outage, Proof } from './report.rules.ts'
 
@@ -58,6 +59,18 @@ const outages = statement<{ beforeMs: number; limit: number }>()((db, p) =>
     .orderBy('id', 'desc')
     .limit(p.limit),
 )
+
+/** The setting with the first day that the report counts. */
+export const COUNTED_FROM = 'report-from'
+
+/** Null: none was counted yet. */
+export function readCountedFrom(stored: Uint8Array | null): number | null {
+  return stored === null ? null : Number(Buffer.from(stored).toString())
+}
+
+export async function loadCountedFrom(session: Session): Promise<number | null> {
+  return readCountedFrom(await loadSetting(session, COUNTED_FROM))
+}
 
 /** Whether there are notes that are not part of the report yet. */
 export async function hasNotes(session: Session): Promise<boolean> {

@@ -10,7 +10,7 @@ import { listTallies } from '../../core/store/admin/tallies.ts'
 import { loadNames } from '../../core/store/history/parcels.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import type { ReportAnswer } from './report.routes.ts'
-import { countProofs, hasNotes, listOutages, listParcelProofs, listPushProofs } from './report.rows.ts'
+import { countProofs, hasNotes, listOutages, listParcelProofs, listPushProofs, loadCountedFrom } from './report.rows.ts'
 import {
   correctionsOf,
   DAYS,
@@ -25,7 +25,6 @@ import {
   percentile,
   readMonth,
 } from './report.rules.ts'
-import { loadCountedFrom } from './report.tx.ts'
 
 /** So many ids prove a count. */
 const SHOWN_MAX = 50

@@ -1,13 +1,9 @@
 import { dayIn } from '../../core/domain/calendar.ts'
 import { addReportTallies } from '../../core/store/admin/tallies.ts'
-import type { Session } from '../../core/store/engine.ts'
-import { loadSetting, makeSetting, saveSetting } from '../../core/store/settings.ts'
+import { makeSetting, saveSetting } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
-import { addOutage, addProofs, countProofs, takeLost, takeNotes } from './report.rows.ts'
+import { addOutage, addProofs, COUNTED_FROM, countProofs, readCountedFrom, takeLost, takeNotes } from './report.rows.ts'
 import { createDayCounts, foldNotes, type NotedFacts, type Proof } from './report.rules.ts'
-
-/** The setting with the first day that the report counts. */
-const COUNTED_FROM = 'report-from'
 
 /** Of a count that pushes prove, so many are kept of each day. */
 const EXAMPLES_A_DAY = 20
@@ -15,12 +11,6 @@ const EXAMPLES_A_DAY = 20
 interface Request {
   readonly nowMs: number
   readonly zone: string
-}
-
-/** The first day that the report counts; null: none was counted yet. */
-export async function loadCountedFrom(session: Session): Promise<number | null> {
-  const stored = await loadSetting(session, COUNTED_FROM)
-  return stored === null ? null : Number(Buffer.from(stored).toString())
 }
 
 /** Creates the verb that adds to the report what transactions have noted. */
@@ -38,7 +28,7 @@ async function foldSome(tx: WriteTx, { nowMs, zone }: Request): Promise<boolean>
   const { notes, isLast } = await takeNotes(tx)
   const counted = dayIn(zone, Math.min(nowMs, ...notes.map(({ atMs }) => atMs)))
   // A day ahead is of a clock, or a zone, that was put back.
-  const known = await loadCountedFrom(tx)
+  const known = readCountedFrom(await tx.loadSetting(COUNTED_FROM))
   if (known === null) await makeSetting(tx, COUNTED_FROM, Buffer.from(String(counted)))
   else if (known > counted) await saveSetting(tx, COUNTED_FROM, Buffer.from(String(counted)))
   const counts = createDayCounts(zone)
