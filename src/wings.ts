@@ -102,6 +102,7 @@ export const WINGS: readonly Offer[] = [
     routes: async () => (await import('./upkeep/moving/store.routes.ts')).STORE_ROUTES,
   },
   {
+    section: async () => (await import('./upkeep/backups/backups.config.ts')).BACKUP_SECTION,
     commands: { backup: async () => (await import('./upkeep/backups/backup.command.ts')).backupCommand() },
     routes: async () => (await import('./upkeep/backups/backups.routes.ts')).BACKUPS_ROUTES,
     pages: async () => (await import('./upkeep/backups/backups.page.ts')).backupPages,

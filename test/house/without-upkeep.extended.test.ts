@@ -3,6 +3,7 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { minimal } from '../console/cli/config-cases.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const run = promisify(execFile)
@@ -10,11 +11,13 @@ const TIMEOUT_MS = 3_600_000
 const COPIED = ['src', 'test', 'bench', 'docs', 'config', 'ops', 'package.json', 'tsconfig.json', 'vitest.config.ts', 'rolldown.config.ts']
 
 const TABLE = readFileSync('src/wings.ts', 'utf8')
-/** What each folder of `upkeep/` offers, as its lines of the table. */
-const OFFERS = (TABLE.match(/^ {2}\{\n[\s\S]*?^ {2}\},\n|^ {2}\{ .* \},\n/gm) ?? []).flatMap((lines) => {
-  const [, folder] = /'\.\/upkeep\/(\w+)\//.exec(lines) ?? []
-  return folder === undefined ? [] : [{ folder, lines }]
+/** What each folder of a wing offers, as its lines of the table. */
+const ALL_OFFERS = (TABLE.match(/^ {2}\{\n[\s\S]*?^ {2}\},\n|^ {2}\{ .* \},\n/gm) ?? []).flatMap((lines) => {
+  const [, wing, folder] = /'\.\/(\w+)\/([\w-]+)\//.exec(lines) ?? []
+  return wing === undefined || folder === undefined ? [] : [{ wing, folder, lines }]
 })
+const OFFERS = ALL_OFFERS.filter(({ wing }) => wing === 'upkeep')
+const WATCHDOGS = ALL_OFFERS.filter(({ folder }) => folder === 'watchdogs')
 
 /** A copy of the tree, in which the lines of some folders can be taken out of the table of wings. */
 function copyOfTree() {
@@ -75,9 +78,37 @@ test('the sources compile without the line of any folder of upkeep, and its comm
   }
 })
 
-test('the core receives, answers, polls and delivers without any folder of upkeep', { timeout: TIMEOUT_MS }, async () => {
+/** What folders offer as their section of the config: its name, and the section as somebody writes it. */
+const SECTIONS: Readonly<Record<string, readonly [name: string, written: string]>> = {
+  backups: ['backup', 'backup: { keep: 3 }'],
+  watchdogs: ['watchdogs', 'watchdogs: []'],
+}
+
+test('without the line of its folder, a section is not a known key of the config, and a config needs none', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const offering = ALL_OFFERS.filter(({ lines }) => lines.includes('section: '))
+  expect(offering.map(({ folder }) => folder)).toEqual(Object.keys(SECTIONS))
+  const [tree, file] = [copyOfTree(), join(temporaryFolder(), 'relay.yaml')]
+  const print = (text: string) => {
+    writeFileSync(file, text)
+    return tree.npx('node', 'src/main.ts', 'config', 'print', '--config', file)
+  }
+  for (const offer of offering) {
+    const [name = '', written = ''] = SECTIONS[offer.folder] ?? []
+    tree.remove([])
+    expect(await print(`${minimal}${written}\n`)).toContain(`\n${name}:`)
+    tree.remove([offer])
+    expect(await print(`${minimal}${written}\n`)).toContain(`${name}: is not a known key`)
+    expect(await print(minimal)).not.toMatch(new RegExp(`failed|^${name}:`, 'm'))
+  }
+})
+
+test('the core receives, answers, polls and delivers without any folder of upkeep, and without watchdogs', {
+  timeout: TIMEOUT_MS,
+}, async () => {
   const tree = copyOfTree()
-  tree.remove(OFFERS)
+  tree.remove([...OFFERS, ...WATCHDOGS])
   const tests = ['relaying', 'feed', 'watching', 'spent-budget'].map((name) => `test/e2e/${name}.test.ts`)
   expect(await tree.npx('vitest', 'run', '--project', 'process', '--maxWorkers=1', ...tests)).not.toContain('failed')
 })

@@ -171,7 +171,6 @@ function crossCheck(values: unknown, source: Source, sections: readonly Section[
     ...untrustedHeader(values),
     ...headersForPeople(values),
     ...retentionOrder(values, source),
-    ...homelessBackups(values),
     ...sections.flatMap(({ check }) => check?.(values) ?? []),
   ]
   const found = (severity: Finding['severity'], complaints: readonly Complaint[]) =>
@@ -278,13 +277,6 @@ function shortHistory(values: unknown): readonly Complaint[] {
     return [{ path, message: 'is less than a day: parcels that are still on their way are removed, with everything known of them' }]
   const message = `is shorter than retention.held (${held?.text}): parcels go while events and quarantined pushes of them may still wait`
   return historyMs < heldMs ? [{ path, message }] : []
-}
-
-/** Complains about a schedule without a folder. No backups would be made, and nobody would notice until one is needed. */
-function homelessBackups(values: unknown): readonly Complaint[] {
-  const path = ['backup', 'cron']
-  const [cron, directory] = [valueAt(values, path) ?? null, valueAt(values, ['backup', 'directory']) ?? null]
-  return cron === null || directory !== null ? [] : [{ path, message: 'needs backup.directory, the folder in which backups are made' }]
 }
 
 /** The default of `operator.failingAfter`. It also applies without `operator`, because an endpoint's state is stored anyway. */

@@ -4,7 +4,6 @@ import { looksWeak, oneOrTwoSecrets, type SchemaContext, secret } from './secret
 import type { Complaint } from './source.ts'
 import {
   cidr,
-  cron,
   duration,
   flag,
   headerName,
@@ -24,8 +23,8 @@ import {
 /** A section that a wing offers. Its settings are validated, documented, printed and reloaded like those of the core. */
 export interface Section {
   readonly name: string
-  /** The section of the core after which it is documented. */
-  readonly after: 'delivery'
+  /** The setting of the core after which it is documented. */
+  readonly after: 'delivery' | 'identifierReuseAfter'
   readonly schema: (context: SchemaContext) => z.ZodType
   /** Checks rules that involve several settings, among the values as written, even if the schema refuses some. */
   readonly check?: (values: unknown) => readonly Complaint[]
@@ -74,7 +73,7 @@ export function configSchema(context: SchemaContext, sections: readonly Section[
       .union([z.literal('never'), duration('1d', '36500d')], { error: 'must be never, or a duration such as 180d' })
       .prefault('180d')
       .describe('This long after an erasure, the erased identifier may belong to another parcel. never: it does not.'),
-    backup: backup(),
+    ...offered('identifierReuseAfter'),
     limits: limits(),
     log: section({ level: oneOf(['debug', 'info', 'warn', 'error']).default('info').describe('The lowest level that is logged.') })
       .prefault({})
@@ -263,24 +262,6 @@ function retention() {
     }))
     .prefault({})
     .describe('How long data is kept. An hourly pass removes what is older; an event older than `history` is not recorded.')
-}
-
-function backup() {
-  return section({
-    cron: cron
-      .nullable()
-      .default(null)
-      .describe('When a backup is made by itself, in the time zone `zone`, such as "15 3 * * *". Default: never.'),
-    directory: text
-      .nullable()
-      .default(null)
-      .describe(
-        'The folder of backups, relative to the working directory. The folder that contains it must exist. Default: none, and no backup can be made.',
-      ),
-    keep: whole(1, 1000).default(14).describe('How many scheduled backups are kept. Backups that you order stay until you remove them.'),
-  })
-    .prefault({})
-    .describe('Backups of an SQLite store. PostgreSQL is backed up with its own tools.')
 }
 
 function limits() {

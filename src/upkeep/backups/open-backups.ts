@@ -36,7 +36,7 @@ export async function openBackups(config: Config, parts: Parts, { keyFilePath }:
 
   let schedule: ReturnType<typeof startSchedule> | null = null
   const begin = () => {
-    const { cron } = settings.backup
+    const { cron } = settingsOf(settings)
     if (cron === null) return
     if (isFile) schedule = startSchedule(cron, () => void manage.scheduled(), clock.now, settings.zone)
     else log.warn({}, 'backup.cron has no effect: the store is on PostgreSQL, which is backed up with its own tools')
@@ -59,8 +59,9 @@ export async function openBackups(config: Config, parts: Parts, { keyFilePath }:
   }
 }
 
-function settingsOf({ backup: { cron, directory, keep } }: Config) {
-  return { cron, keep, directory: directory === null ? null : resolve(directory) }
+function settingsOf({ backup }: Config) {
+  const directory = backup?.directory ?? null
+  return { cron: backup?.cron ?? null, keep: backup?.keep ?? 0, directory: directory === null ? null : resolve(directory) }
 }
 
 function keyNamesOf({ secrets }: Config): readonly string[] {

@@ -183,7 +183,7 @@ export function backupProbe(config: Config, backups: BackupLists, clock: Pick<Cl
 
 export async function judgeBackupsOf({ backup, store }: Config, backups: BackupLists, clock: Pick<Clock, 'now'>): Promise<Verdict> {
   if (store.engine === 'postgres') return skipped('The store is on a server, which is backed up with its own tools.')
-  const { directory, cron } = backup
+  const [directory, cron] = [backup?.directory ?? null, backup?.cron ?? null]
   if (directory === null) return judgeBackups({ directory, cron, madeAtMs: [], ahead: [], failing: null, unreadable: null }, clock.now())
   const { backups: found, unreadable, failing } = await backups.list()
   const ahead = namedAhead(

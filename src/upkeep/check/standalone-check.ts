@@ -164,7 +164,8 @@ function tombstoneKeyOf(path: string): string | null {
 }
 
 /** The store remembers on which disk the last backup was made, and whether the one after it failed. */
-async function listBackups({ backup: { directory } }: Config, store: string | null) {
+async function listBackups({ backup }: Config, store: string | null) {
+  const directory = backup?.directory ?? null
   const { last, failing } = store === null ? NO_BACKUPS : knownBackups(behindLinks(store))
   if (directory === null) return { backups: [], failing, unreadable: null }
   try {
