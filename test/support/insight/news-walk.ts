@@ -4,9 +4,11 @@ import { ENDPOINT_EVENTS, type EndpointEvent, noFilters } from '../../../src/cor
 import type { FeedItem } from '../../../src/core/domain/delivery/feed-entry.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { endpointSettings } from '../delivery/stored-endpoint.ts'
+import { deliverOptions } from '../history/policy.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../runner/constants.ts'
 import { engines } from '../store/engines.ts'
-import { moveStore, placeOf } from '../store/moving.ts'
+import { moveStore, type Place, placeOf } from '../store/moving.ts'
+import { restoreTaken, type TakenBackup, takeBackup } from '../store/restored.ts'
 import { storedRows } from '../store/stored-rows.ts'
 import { aRule } from './a-rule.ts'
 import { openWatched } from './open-watched.ts'
@@ -21,12 +23,15 @@ interface Owed {
   readonly name: EndpointEvent
   state: 'waiting' | 'under way' | 'done' | 'gone'
   doneAtMs: number
+  failures: number
 }
 
 interface Subscriber {
   readonly id: string
   events: readonly EndpointEvent[]
   label: string | null
+  /** The filter on the status of the entry, or of the parcel's latest; null: any. */
+  status: string | null
   isEnabled: boolean
   isRemoved: boolean
   readonly owed: Map<number, Owed>
@@ -48,11 +53,24 @@ const EVENTS: readonly (readonly EndpointEvent[])[] = [
 ]
 const PARCELS = 5
 /** How often each step is taken: the first are what happens to parcels, then what is done to endpoints, then what delivers. */
-const ORDER = [8, 1, 1, 1, 6, 2, 2, 2, 1, 0.5, 1, 1, 0.5, 2, 4, 4, 0.5, 0.5].flatMap((weight, nth) =>
+const ORDER = [8, 1, 1, 1, 6, 2, 2, 2, 1, 0.5, 1, 1, 0.5, 2, 4, 4, 0.5, 0.5, 1, 1, 1, 0.5, 0.5].flatMap((weight, nth) =>
   Array.from({ length: weight * 2 }, () => nth),
 )
+const ACCEPTED = { kind: 'accepted', status: 200 } as const
+const REFUSED = { kind: 'rejected', status: 503, retryAfterMs: null } as const
 /** The policy of the store in tests. */
+const SCHEDULE = deliverOptions.policy.scheduleMs
 const DELIVERIES_KEPT_MS = 30 * DAY_MS
+
+const remember = ({ owed, ...one }: Subscriber) => ({ ...one, owed: [...owed] })
+/** What the walk knew at a backup. */
+interface Memory {
+  readonly subscribers: readonly ReturnType<typeof remember>[]
+  readonly holders: readonly (readonly [joined: number, into: number])[]
+  readonly generations: readonly number[]
+  readonly seen: number
+}
+const recall = ({ owed, ...one }: ReturnType<typeof remember>): Subscriber => ({ ...one, owed: new Map(owed) })
 
 /**
  * Walks at random over a store whose endpoints are sent what watchdogs tell, and holds it to an oracle of its own: of what the feed has gained since the
@@ -63,6 +81,7 @@ export async function openWalk(engine: Engine) {
   let at = { engine, place }
   let store = await openWatched(engine, RULES, place)
   const subscribers: Subscriber[] = []
+  let backup: (TakenBackup & { readonly memory: string }) | null = null
   const holders = new Map<number, number>()
   const erased = new Set<string>()
   const generations = Array.from({ length: PARCELS }, () => 0)
@@ -81,18 +100,21 @@ export async function openWalk(engine: Engine) {
   const oneOf = (nth: number) => alive()[nth % Math.max(1, alive().length)]
   const positionOf = async (id: string) => (await store.reads.listEndpoints()).find(({ endpoint }) => endpoint.id === id)?.queuedTo ?? null
 
-  const owe = ({ events, label, owed }: Subscriber, item: FeedItem, isLate: boolean) => {
+  const owe = ({ events, label, status, owed }: Subscriber, item: FeedItem, isLate: boolean) => {
     if (!('parcel' in item) || owed.has(item.sequence)) return
     const { kind, parcel, sequence, breach } = item
     const name = kind === 'entry' ? kind : kind === 'stalled' || kind === 'recovered' ? (`parcel.${kind}` as const) : null
     if (name === null || !events.includes(name)) return
     if (label !== null && parcel.order.labels.shop !== label) return
+    if (status !== null && status !== (name === 'entry' ? item.entry : parcel.entries[0])?.status) return
     if (isLate && name !== 'entry' && (breach === null || (name === 'parcel.recovered' && breach.endedAtMs === null))) return
-    owed.set(sequence, { sequence, origin: parcel.parcelId, name, state: 'waiting', doneAtMs: 0 })
+    owed.set(sequence, { sequence, origin: parcel.parcelId, name, state: 'waiting', doneAtMs: 0, failures: 0 })
   }
   /** Reads what the feed has gained. `behind`: the endpoints that do not get it now, because they catch up. */
   const observe = async () => {
-    const { items, next } = await store.reads.readFeed({ after: seen, limit: 1000 })
+    // A server ends what is idle for two seconds, as on a slow machine.
+    const read = () => store.reads.readFeed({ after: seen, limit: 1000 })
+    const { items, next } = await read().catch(read)
     const behind = new Set((await store.reads.listEndpoints()).flatMap(({ endpoint, queuedTo }) => (queuedTo === null ? [] : endpoint.id)))
     for (const item of items) {
       if (item.kind === 'join' && item.joined !== null) holders.set(item.joined.parcelId, item.parcel.parcelId)
@@ -123,13 +145,39 @@ export async function openWalk(engine: Engine) {
     owed.state = 'under way'
     flight.push(delivery)
   }
+  /** What became of deliveries whose attempts have failed. One is given up only after all waits of the schedule; an endpoint is disabled after days of failures. */
+  const afterFailures = async (failed: readonly ClaimedDelivery[]) => {
+    if (failed.length === 0) return
+    const ids = failed.map(({ deliveryId }) => deliveryId).join()
+    const rows = await storedRows<{ readonly id: number; readonly settled_at_ms: number | null }>(
+      at.place,
+      `select id, settled_at_ms from delivery where id in (${ids})`,
+    )
+    const ended = new Set(rows.filter((row) => row.settled_at_ms !== null).map(({ id }) => Number(id)))
+    for (const { endpointId, sequence, deliveryId } of failed) {
+      const to = subscribers.find(({ id }) => id === endpointId)
+      const owed = to?.owed.get(sequence)
+      if (owed?.state !== 'under way') continue
+      owed.failures += 1
+      // With an endpoint that is removed, what is under way ends too.
+      if (ended.has(deliveryId) && to?.isRemoved === false) expect(owed.failures).toBeGreaterThan(SCHEDULE.length)
+      Object.assign(owed, ended.has(deliveryId) ? { state: 'done', doneAtMs: store.now() } : { state: 'waiting' })
+    }
+    for (const { endpoint, disabled } of await store.reads.listEndpoints())
+      for (const one of subscribers) if (one.id === endpoint.id && disabled === 'failing') one.isEnabled = false
+  }
   /** Settles up to so many attempts, and claims up to so many more. Returns how much it did. */
-  const round = async (settles: number, claims: number): Promise<number> => {
+  const round = async (settles: number, claims: number, fails: (one: ClaimedDelivery) => boolean = () => false): Promise<number> => {
     const ended = flight.splice(0, settles)
     const nowMs = store.now()
+    const failed = ended.filter(fails)
     const settled = ended.map(({ body: _body, previousSequence: _previous, ...delivery }) => ({
       ...delivery,
-      result: { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() } as const,
+      result: {
+        ...(failed.some(({ deliveryId }) => deliveryId === delivery.deliveryId) ? REFUSED : ACCEPTED),
+        durationMs: 1,
+        answerStart: new Uint8Array(),
+      },
       atMs: nowMs,
       random: 0.5,
     }))
@@ -137,7 +185,8 @@ export async function openWalk(engine: Engine) {
       subscribers.map(({ id }) => [id, flight.filter(({ endpointId }) => endpointId === id).map(({ deliveryId }) => deliveryId)]),
     )
     const report = await store.writes.dispatchRound({ settled, inFlight, allowance: {}, claimsMax: claims, nowMs })
-    for (const { endpointId, sequence } of ended) {
+    await afterFailures(failed)
+    for (const { endpointId, sequence } of ended.filter((one) => !failed.includes(one))) {
       const owed = subscribers.find(({ id }) => id === endpointId)?.owed.get(sequence)
       if (owed?.state === 'under way') Object.assign(owed, { state: 'done', doneAtMs: nowMs })
     }
@@ -202,7 +251,7 @@ export async function openWalk(engine: Engine) {
       const settings = { ...endpointSettings, name: `app-${named++}`, events, filters }
       const edit = await store.writes.addEndpoint({ id, settings, key: 'sealed', from, nowMs: store.now() })
       expect(edit.kind).toBe('done')
-      subscribers.push({ id, events, label, isEnabled: true, isRemoved: false, owed: new Map() })
+      subscribers.push({ id, events, label, status: null, isEnabled: true, isRemoved: false, owed: new Map() })
     },
     async (one, other) => {
       const chosen = oneOf(one)
@@ -232,8 +281,8 @@ export async function openWalk(engine: Engine) {
       if (from !== to && ended.some(({ sequence }) => to.owed.has(sequence))) return
       await replay(from.id, to.id)
       for (const owed of ended) {
-        if (from === to) owed.state = 'waiting'
-        else to.owed.set(owed.sequence, { ...owed, state: 'waiting' })
+        if (from === to) Object.assign(owed, { state: 'waiting', failures: 0 })
+        else to.owed.set(owed.sequence, { ...owed, state: 'waiting', failures: 0 })
       }
     },
     async (one, other) => {
@@ -242,6 +291,8 @@ export async function openWalk(engine: Engine) {
       const found = await store.reads.inspectParcel(name)
       if (found === null) return
       await store.forget(name)
+      // A relay that goes back before an erasure erases again when it starts, which is another test.
+      backup = null
       for (const { value } of found.identifiers) {
         erased.add(value)
         const nth = Number(/^PARCEL(\d)G/.exec(value)?.[1])
@@ -253,7 +304,7 @@ export async function openWalk(engine: Engine) {
     (one) => store.take(RULES.filter((_, nth) => nth !== one % 4)),
     async (one) => void (await catchUp((one % 3) + 1)),
     async (one, other) => void (await round(one % 4, (other % 4) + 1)),
-    async (one, other) => void (await round(one % 4, (other % 4) + 1)),
+    async (one, other) => void (await round(one % 4, (other % 4) + 1, ({ parcelId }) => parcelId % 3 === other % 3)),
     async (one) => {
       store.pass(one % 2 === 0 && isYoung() ? DELIVERIES_KEPT_MS : 0)
       await prune()
@@ -261,22 +312,70 @@ export async function openWalk(engine: Engine) {
     async (one) => {
       const next = engines[Math.floor(one / 4) % engines.length]
       if (one % 4 > 0 || next === undefined) return
-      const nowMs = store.now()
-      await prune()
-      await close()
-      const to = await placeOf(next)
-      await moveStore(at, to)
-      at = to
-      store = await openWatched(next, RULES, to.place, false)
-      store.setClock(nowMs)
-      await prune()
-      for (const { endpointId, sequence } of flight) {
-        const owed = subscribers.find(({ id }) => id === endpointId)?.owed.get(sequence)
-        if (owed?.state === 'under way') owed.state = 'waiting'
+      await reopen(async () => {
+        const to = await placeOf(next)
+        await moveStore(at, to)
+        backup = null
+        return to
+      })
+    },
+    async (one, other) => {
+      const chosen = oneOf(one)
+      if (chosen === undefined) return
+      const [label, status] = [other % 3 === 0 ? 'north' : null, other % 4 === 0 ? (STATUSES[other % STATUSES.length] ?? null) : null]
+      const filters = { ...noFilters, label: label === null ? null : [`shop=${label}`], status: status === null ? null : [status] }
+      await store.writes.changeEndpoint({ id: chosen.id, change: { filters }, key: null, nowMs: store.now() })
+      Object.assign(chosen, { label, status })
+    },
+    async (one, other) => {
+      // Without polls nothing is older than the relay's first knowledge of its parcel, so this changes nothing.
+      const chosen = oneOf(one)
+      if (chosen !== undefined)
+        await store.writes.changeEndpoint({ id: chosen.id, change: { backfill: other % 2 === 0 }, key: null, nowMs: store.now() })
+    },
+    async (one) => {
+      // Long enough for all waits of the schedule.
+      for (let time = 0; time < 2 * SCHEDULE.length + 2; time++) {
+        store.pass(6 * MINUTE_MS)
+        await round(20, 20, ({ parcelId }) => parcelId % 2 === one % 2)
+        await observe()
       }
-      flight = []
+    },
+    async () => {
+      await reopen(async (nowMs) => {
+        const memory: Memory = { subscribers: subscribers.map(remember), holders: [...holders], generations, seen }
+        backup = { ...(await takeBackup(at, nowMs)), memory: JSON.stringify(memory) }
+        return at
+      })
+    },
+    async () => {
+      if (backup === null) return
+      const { memory, ...taken } = backup
+      await reopen(async (nowMs) => await restoreTaken(taken, { last: seen, nowMs }))
+      const known: Memory = JSON.parse(memory)
+      subscribers.splice(0, subscribers.length, ...known.subscribers.map(recall))
+      holders.clear()
+      for (const [joined, into] of known.holders) holders.set(joined, into)
+      generations.splice(0, generations.length, ...known.generations)
+      seen = known.seen
     },
   ]
+
+  /** Closes the store, and opens it again where `between` says that it is. What was under way is done again. */
+  async function reopen(between: (nowMs: number) => Promise<Place>): Promise<void> {
+    const nowMs = store.now()
+    await prune()
+    await close()
+    for (const { endpointId, sequence } of flight) {
+      const owed = subscribers.find(({ id }) => id === endpointId)?.owed.get(sequence)
+      if (owed?.state === 'under way') owed.state = 'waiting'
+    }
+    flight = []
+    at = await between(nowMs)
+    store = await openWatched(at.engine, RULES, at.place, false)
+    store.setClock(nowMs)
+    await prune()
+  }
 
   async function replay(of: string, to: string): Promise<void> {
     const selection = {
@@ -310,7 +409,8 @@ export async function openWalk(engine: Engine) {
       }
       while (!(await catchUp(50)));
       // On a server what is due may be found two seconds later: then the relay looks again by itself.
-      for (let idle = 0; idle < 3; idle = (await round(100, 100)) > 0 ? 0 : idle + 1) store.pass(MINUTE_MS)
+      // An endpoint that fails is asked again after five minutes.
+      for (let idle = 0; idle < 3; idle = (await round(100, 100)) > 0 ? 0 : idle + 1) store.pass(6 * MINUTE_MS)
       const left = alive().flatMap(({ id, owed }) =>
         [...owed.values()].filter(({ state }) => state === 'waiting' || state === 'under way').map((one) => [id, one]),
       )
