@@ -89,13 +89,7 @@ export function trafficSection({ hours, days }: Traffic): Markup {
 ${table({
   label: 'Traffic',
   kind: 'traffic cards',
-  columns: [
-    { title: 'What', isHidden: true },
-    { title: 'Last 24 hours' },
-    { title: 'Sum', isNumber: true },
-    { title: 'Last 30 days' },
-    { title: 'Sum', isNumber: true },
-  ],
+  columns: [{ hidden: 'What' }, 'Last 24 hours', { number: 'Sum' }, 'Last 30 days', { number: 'Sum' }],
   rows: [
     row(html`Pushes taken <small>red: authentic, answered with 503</small>`, 'pushes', takenOf, refusedOf),
     row(html`Missed pushes <small>found by polls</small>`, 'missed', totalOf),
@@ -108,13 +102,13 @@ ${table({
     {
       label: 'Traffic by hour',
       columns: [
-        { title: 'Hour', isTime: true },
-        { title: 'Pushes taken', isNumber: true },
-        { title: 'Refused (503)', isNumber: true },
-        { title: 'Missed', isNumber: true },
-        { title: 'Polls', isNumber: true },
-        { title: 'Delivered', isNumber: true },
-        { title: 'Failed', isNumber: true },
+        { time: 'Hour' },
+        { number: 'Pushes taken' },
+        { number: 'Refused (503)' },
+        { number: 'Missed' },
+        { number: 'Polls' },
+        { number: 'Delivered' },
+        { number: 'Failed' },
       ],
       rows: hours.fromMs.map((fromMs, at) => {
         const numbers = [

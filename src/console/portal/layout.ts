@@ -41,16 +41,9 @@ export interface View {
 /** What a page of the manual needs. People read the manual without logging in. */
 export type ManualView = Pick<View, 'to' | 'host' | 'version'>
 
-export interface Page {
-  /** The title of the browser's tab. It names the subject of the page and, if that is in trouble, its state. */
-  readonly title: string
-  readonly section: Section | null
-  readonly person: Person
-  readonly main: Part
-}
-
-export function renderPage(view: View, { title, section, person, main }: Page): string {
-  const { to, marks, isLive } = view
+/** Renders a page. `title`: of the browser's tab. It names the subject of the page and, if that is in trouble, its state. */
+export function renderPage(view: View & { readonly person: Person }, section: Section | null, title: string, main: Part): string {
+  const { to, marks, isLive, person } = view
   const links = SECTIONS.filter(([, , scope]) => person.scope === 'admin' || scope === 'status')
   const side = html`<form class="find" role="search" action="${to`/parcels`.path}">
 <label class="hide" for="nav-q">Find a parcel</label>
@@ -105,7 +98,7 @@ ${main}
 }
 
 /** Renders a page for somebody who is not logged in: the login page, and errors. */
-export function renderBare(view: View, { title, main }: Pick<Page, 'title' | 'main'>): string {
+export function renderBare(view: View, title: string, main: Part): string {
   return charactersOf(html`${head(view, title)}
 <body class="bare">
 ${sprite}

@@ -96,14 +96,11 @@ export function asOfLine(nowMs: number, here: Address, isLive = false): Markup {
   }</p>`
 }
 
-export interface Column {
-  readonly title: string
-  readonly isNumber?: boolean
-  /** Whether the column shows times. Its title then names their zone. */
-  readonly isTime?: boolean
-  /** Whether only screen readers get the title. */
-  readonly isHidden?: boolean
-}
+/**
+ * The title of a column, below the word for what is special about it: it shows numbers, or times, and then its title names their zone, or only screen
+ * readers get its title.
+ */
+export type Column = string | Partial<Record<'number' | 'time' | 'hidden', string>>
 
 export interface Table {
   /** Says what the rows are, for people who cannot see them. */
@@ -117,17 +114,19 @@ export interface Table {
 
 /** The ARIA roles keep it a table for screen readers even where its rows become cards. */
 export function table({ label, columns, rows, kind = 'cards' }: Table): Markup {
-  const head = columns.map(
-    ({ title, isNumber, isTime, isHidden }) =>
-      html`<th scope="col" role="columnheader"${isNumber ? NUMBER : null}>${
-        isHidden ? html`<span class="hide">${title}</span>` : isTime ? html`${title} (${zone})` : title
+  const titled = columns.map((column) =>
+    typeof column === 'string' ? { plain: column } : { plain: column.number ?? column.time, ...column },
+  )
+  const head = titled.map(
+    ({ plain, number, time, hidden }) =>
+      html`<th scope="col" role="columnheader"${number && NUMBER}>${
+        hidden ? html`<span class="hide">${hidden}</span>` : time ? html`${time} (${zone})` : plain
       }</th>`,
   )
   const row = (cells: readonly Part[]) =>
     html`<tr role="row">${cells.map((cell, at) => {
-      const column = columns[at]
       if (at === 0) return html`<th scope="row" role="rowheader">${cell}</th>`
-      return html`<td role="cell" data-l="${column?.isHidden ? '' : (column?.title ?? '')}"${column?.isNumber ? NUMBER : null}>${cell}</td>`
+      return html`<td role="cell" data-l="${titled[at]?.plain}"${titled[at]?.number && NUMBER}>${cell}</td>`
     })}</tr>
 `
   return html`<table class="${kind}" role="table" aria-label="${label}">
@@ -213,7 +212,7 @@ export function eventTable(events: readonly ToldEvent[], nowMs: number, word: Op
   if (events.length === 0) return html`<p class="dim">No state has changed.</p>`
   return table({
     label: 'What happened',
-    columns: [{ title: 'When', isTime: true }, { title: 'What' }, { title: 'State' }],
+    columns: [{ time: 'When' }, 'What', 'State'],
     rows: events.map(({ atMs, event, detail }) => {
       const { kind, state, sentence } = word(event, detail)
       return [timeInTable(atMs, nowMs), wordsOnPage(sentence, nowMs), stateMark(kind, state)]

@@ -285,8 +285,8 @@ export function problemPage(
   const main = html`${person === null ? null : crumbs([view.to`/`, 'Overview'])}
 ${headline({ title: problem.title, lead: problem.lead })}
 ${problem.help}`
-  const page = { title: problem.title, main }
-  return { status, page: person === null ? renderBare(view, page) : renderPage(view, { ...page, section: null, person }) }
+  const { title } = problem
+  return { status, page: person === null ? renderBare(view, title, main) : renderPage({ ...view, person }, null, title, main) }
 }
 
 function describe(

@@ -42,7 +42,7 @@ export function reportPages({ reports }: Pick<UseCases, 'reports'>): readonly Pa
 }
 
 function reportPage(visit: Visit, report: ReportAnswer): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { month, counts, lateness, outages, corrections } = report
   const all = entriesOf(counts)
   const lead = html`${countText(counts.lost)} of ${countText(all)} entries lost (${shareText(counts.lost, all)}), ${countText(counts.late)} late. ${lateness === null ? '' : `Half of the pushes came within ${latenessText(lateness.p50Ms)}, 95 % within ${latenessText(lateness.p95Ms)}, 99 % within ${latenessText(lateness.p99Ms)}. `}Outages: ${outageText(report, nowMs)}.`
@@ -62,10 +62,7 @@ ${
     ? html`<p>None.</p>`
     : table({
         label: 'Outages',
-        columns: [
-          { title: 'From', isTime: true },
-          { title: 'Until', isTime: true },
-        ],
+        columns: [{ time: 'From' }, { time: 'Until' }],
         rows: outages.map(({ from, until }) => [
           timeInTable(Date.parse(from), nowMs),
           until === null ? 'it lasts' : timeInTable(Date.parse(until), nowMs),
@@ -78,11 +75,11 @@ ${
     ? html`<p>None.</p>`
     : table({
         label: 'Corrections',
-        columns: [{ title: 'Found on' }, { title: 'Changes' }],
+        columns: ['Found on', 'Changes'],
         rows: corrections.map(({ foundOn, changes }) => [foundOn, changesText(changes)]),
       })
 }`
-  return renderPage(visit, { title: `Report, ${monthTitle(month)}`, section: 'carrier', person, main })
+  return renderPage(visit, 'carrier', `Report, ${monthTitle(month)}`, main)
 }
 
 function countTable({ to }: Visit, report: ReportAnswer): Markup {
@@ -91,7 +88,7 @@ function countTable({ to }: Visit, report: ReportAnswer): Markup {
   return table({
     label: 'Counts and evidence',
     kind: 'cards tight',
-    columns: [{ title: 'What' }, { title: 'Count', isNumber: true }, { title: 'Meaning' }, { title: 'Evidence' }],
+    columns: ['What', { number: 'Count' }, 'Meaning', 'Evidence'],
     rows: COUNTS.map((name) => {
       const proof = report.evidence.find((one) => one.name === name)
       const shown =

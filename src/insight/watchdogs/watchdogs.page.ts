@@ -111,7 +111,7 @@ interface Listing {
 }
 
 function watchdogsPage(visit: Visit, view: WatchdogsView, { breaches, next, rule, reference, all }: Listing, tried: Tried): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const here = to`/watchdogs`
   const of = { ...(rule === null ? {} : { rule }), ...(reference === null ? {} : { reference }) }
   const kept = { ...of, ...(all ? { all: 'true' } : {}) }
@@ -125,7 +125,7 @@ ${view.rules.length === 0 ? html`<div class="empty"><h2>No rule watches over par
 ${breaches.length === 0 ? html`<p class="dim">None.</p>` : breachTable(visit, breaches, { label: 'told last first', hasOrders: breaches.some((one) => one.reference !== null) })}
 ${next === null ? null : html`<p class="more">${reference === null ? html`<span>Newest first</span>` : null}${link(withQuery(here, { ...kept, cursor: next }), reference === null ? 'Older' : 'Next page')}</p>`}
 ${tried.found === null ? tryForm(visit, tried) : null}`
-  return renderPage(visit, { title: 'Watchdogs', section: 'parcels', person, main })
+  return renderPage(visit, 'parcels', 'Watchdogs', main)
 }
 
 function leadOf({ rules, waiting, heldSinceMs }: WatchdogsView): Part {
@@ -159,7 +159,7 @@ function foundOf({ to, nowMs }: Visit, { breaches, parcels, next, counts }: Foun
   return html`<div class="note" role="status"><strong>In ${since}, ${counts.join(', ')}.</strong> ${looked}${left > 0 ? ` The first ${LIST_MAX} are shown.` : null}</div>
 ${table({
   label: 'What the rules would have said',
-  columns: [{ title: 'Parcel' }, { title: 'Rule' }, { title: 'Stalled since', isTime: true }, { title: 'Over', isTime: true }],
+  columns: ['Parcel', 'Rule', { time: 'Stalled since' }, { time: 'Over' }],
   rows: breaches
     .slice(0, LIST_MAX)
     .map(({ identifiers: [first = ''], rule, sinceMs, endedAtMs }) => [
@@ -174,12 +174,7 @@ ${table({
 function rulesTable({ to, nowMs }: Visit, rules: readonly ShownRule[]): Markup {
   return table({
     label: 'Rules',
-    columns: [
-      { title: 'Rule' },
-      { title: 'Stalled is a parcel with' },
-      { title: 'In effect since', isTime: true },
-      { title: 'Stalled', isNumber: true },
-    ],
+    columns: ['Rule', 'Stalled is a parcel with', { time: 'In effect since' }, { number: 'Stalled' }],
     rows: rules.map(({ rule, loadedAtMs, open }) => [
       link(withQuery(to`/watchdogs`, { rule: rule.name }), rule.name),
       describeRule(rule),
@@ -200,13 +195,13 @@ function breachTable({ to, nowMs }: Visit, breaches: readonly ExplainedBreach[],
   return table({
     label: `Breaches, ${label}`,
     columns: [
-      { title: 'Parcel' },
-      ...(hasOrders ? [{ title: 'Order' }] : []),
-      { title: 'Rule' },
-      { title: 'Stalled since', isTime: true },
-      { title: 'Told', isTime: true },
-      { title: 'Carrier asked first' },
-      { title: 'Over', isTime: true },
+      'Parcel',
+      ...(hasOrders ? ['Order'] : []),
+      'Rule',
+      { time: 'Stalled since' },
+      { time: 'Told' },
+      'Carrier asked first',
+      { time: 'Over' },
     ],
     rows: breaches.map(({ identifiers: [first = ''], reference, rule, why, sinceMs, toldAtMs, checked, endedAtMs }) => [
       first === '' ? '' : link(to`/parcels/${first}`, first),

@@ -42,11 +42,11 @@ async function answerPage(visit: Visit, manageBackups: Pick<ManageBackups, 'list
 }
 
 function page(visit: Visit, lead: Part, rest: Part): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const main = html`${crumbs([to`/settings`, 'Settings'])}
 ${headline({ title: 'Backups', lead, asOf: asOfLine(nowMs, to`/backups`) })}
 ${rest}`
-  return renderPage(visit, { title: 'Backups', section: 'settings', person, main })
+  return renderPage(visit, 'settings', 'Backups', main)
 }
 
 function leadOf({ last, failing, settings }: BackupList, nowMs: number): Part {
@@ -72,7 +72,7 @@ ${
       ? html`<div class="empty"><h2>There is no backup in the folder</h2></div>`
       : table({
           label: 'Backups, newest first',
-          columns: [{ title: 'Backup' }, { title: 'Made', isTime: true }, { title: 'Size', isNumber: true }, { title: 'Key' }],
+          columns: ['Backup', { time: 'Made' }, { number: 'Size' }, 'Key'],
           rows: backups.map(({ name, madeAtMs, bytes, hasKey }) => [
             html`<code>${name}</code>`,
             timeInTable(madeAtMs, nowMs),

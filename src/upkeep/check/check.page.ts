@@ -16,7 +16,7 @@ export function checkPages({ check }: Pick<UseCases, 'check'>): readonly PageRou
 }
 
 function checkPage(visit: Visit, lines: readonly CheckLine[] | null): string {
-  const { to, person } = visit
+  const { to } = visit
   const main = html`${crumbs([to`/settings`, 'Settings'])}
 ${headline({ title: 'Check', lead: leadOf(lines), actions: actionButton(to`/check`, lines === null ? 'Check this deployment' : 'Check again', 'main') })}
 ${
@@ -24,7 +24,7 @@ ${
     ? html`<p>It reads the config and the files that it names, looks at the store and its disk, logs in at the carrier and asks it a question (two calls of the budget), compares the clocks, sends this relay a signed push that is not kept, and connects to each webhook without sending anything. <code class="command">parcel-relay check</code> does the same.</p>`
     : linesTable(lines, visit.nowMs)
 }`
-  return renderPage(visit, { title: 'Check', section: 'settings', person, main })
+  return renderPage(visit, 'settings', 'Check', main)
 }
 
 function leadOf(lines: readonly CheckLine[] | null): Part {
@@ -66,7 +66,7 @@ const MARKS: Readonly<Record<Verdict['state'], readonly [StateKind, string]>> = 
 function linesTable(lines: readonly CheckLine[], nowMs: number): Markup {
   return table({
     label: 'Check',
-    columns: [{ title: 'What' }, { title: 'State' }, { title: 'Found' }],
+    columns: ['What', 'State', 'Found'],
     rows: lines.map(({ name, subject, state, message }) => [
       html`${NAMES[name]}${subject === null ? null : html` <small>${receivedText(subject)}</small>`}`,
       stateMark(...MARKS[state]),

@@ -86,7 +86,7 @@ ${headline({
   lead: 'This page is the receipt: print it or save it. Then make a new backup, delete those below with their copies, and ask the owners of the webhooks to erase the parcel too.',
 })}
 ${facts(rows)}`
-  return renderPage(visit, { title: 'Erased · Parcels', section: 'parcels', person: visit.person, main })
+  return renderPage(visit, 'parcels', 'Erased · Parcels', main)
 }
 
 /** Reports an erasure again. The parcel is gone, so what was removed is read from the audit trail. */

@@ -56,7 +56,7 @@ export interface InboxListing {
 }
 
 export function inboxPage(visit: Visit, listing: InboxListing): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { shown, filters, isFirst, pushes, next, groups, mistake } = listing
   const hasTrouble = groups.length > 0
   const total = groups.reduce((sum, { count }) => sum + count, 0)
@@ -82,7 +82,7 @@ ${shown === 'quarantined' && pushes.length > 0 && Object.values(filters).some((f
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox`, { state: shown, ...filters, cursor: next }), 'Older')}</p>`}
 ${refusedSection(visit, listing)}`
   const title = hasTrouble ? `${countText(total)} in quarantine · Inbox` : 'Inbox'
-  return renderPage(visit, { title, section: 'inbox', person, main })
+  return renderPage(visit, 'inbox', title, main)
 }
 
 /** The states in the order in which the filter offers them. */
@@ -130,14 +130,7 @@ function dismissFields(choice: DismissChoice): Readonly<Record<string, string>> 
 function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
   return table({
     label: 'By reason',
-    columns: [
-      { title: 'Reason' },
-      { title: 'Pushes', isNumber: true },
-      { title: 'First', isTime: true },
-      { title: 'Last', isTime: true },
-      { title: 'Newest' },
-      { title: 'Do', isHidden: true },
-    ],
+    columns: ['Reason', { number: 'Pushes' }, { time: 'First' }, { time: 'Last' }, 'Newest', { hidden: 'Do' }],
     rows: groups.map(({ reason, count, first, last }) => [
       reasonText(reason ?? ''),
       countText(count),
@@ -159,13 +152,13 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   return table({
     label: isQuarantine ? 'Pushes in quarantine, newest first' : 'Pushes, newest first',
     columns: [
-      { title: 'Push' },
-      { title: 'Received', isTime: true },
-      { title: isQuarantine ? 'What is wrong' : 'State' },
-      ...(hasFaults ? [{ title: 'The place' }] : []),
-      { title: 'Parcel' },
-      { title: 'Status' },
-      { title: 'Size', isNumber: true },
+      'Push',
+      { time: 'Received' },
+      isQuarantine ? 'What is wrong' : 'State',
+      ...(hasFaults ? ['The place'] : []),
+      'Parcel',
+      'Status',
+      { number: 'Size' },
     ],
     rows: pushes.map((push) => [
       html`${link(to`/inbox/${push.inboxId}`, `Push ${push.inboxId}`)}${push.duplicates === 0 ? null : html` <small>came again ${counted(push.duplicates, 'time', 'times')}</small>`}`,
@@ -189,7 +182,7 @@ function refusedSection({ to, nowMs }: Visit, { refused }: InboxListing): Markup
 <p>Anybody can send these. The relay does not keep them. It notes who sent the last of them, and examines some: ${link(to`/inbox/refusals`, 'Why they do not match')}.</p>
 ${table({
   label: 'Refused signatures',
-  columns: [{ title: 'From' }, { title: 'Last', isTime: true }, { title: 'First', isTime: true }, { title: 'Times', isNumber: true }],
+  columns: ['From', { time: 'Last' }, { time: 'First' }, { number: 'Times' }],
   rows: refused.map(({ address, count, firstAtMs, lastAtMs }) => [
     html`<code>${receivedText(address)}</code>`,
     timeInTable(lastAtMs, nowMs),

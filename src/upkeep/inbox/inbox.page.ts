@@ -180,7 +180,7 @@ interface OnePush {
 
 /** Makes the page of one push: what is wrong with it, its bytes as text, and how to reprocess it. */
 function pushPage(visit: Visit, { push, isIndented, said }: OnePush): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { inboxId, state, reason, body } = push
   const canReprocess = state !== 'recorded' && body !== null
   const canDismiss = state === 'quarantined'
@@ -209,7 +209,7 @@ ${facts([
 ${body === null ? html`<p>The body is no longer kept (retention.raw).</p>` : bodyOf(visit, push, body, isIndented)}
 ${canReprocess ? whatTheyDo(canDismiss) : null}`
   const title = reason === null ? `Push ${inboxId} · Inbox` : `Push ${inboxId}, ${STATE_NAMES[state]} · Inbox`
-  return renderPage(visit, { title, section: 'inbox', person, main })
+  return renderPage(visit, 'inbox', title, main)
 }
 
 function whatTheyDo(canDismiss: boolean): Markup {

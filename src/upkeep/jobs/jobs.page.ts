@@ -55,13 +55,13 @@ export async function goToJobs({ to }: Visit): Promise<PageAnswer> {
 }
 
 function jobsPage(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[], said: RebuildSaid): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const lead = `Replays, reprocessing, dismissing, backups, retention passes, rebuilds and moves of the store. The newest ${SHOWN_MAX} are shown.`
   const main = html`${crumbs([to`/deliveries`, 'Deliveries'])}
 ${headline({ title: 'Jobs', lead, asOf: asOfLine(nowMs, to`/jobs`, true) })}
 ${island('jobs', jobs.length === 0 ? html`<div class="empty"><h2>There was no job yet</h2></div>` : jobTable(visit, jobs, webhooks))}
 ${rebuildForm(visit, said)}`
-  return renderPage(visit, { title: 'Jobs', section: 'deliveries', person, main })
+  return renderPage(visit, 'deliveries', 'Jobs', main)
 }
 
 function jobTable(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[]): Markup {
@@ -69,16 +69,7 @@ function jobTable(visit: Visit, jobs: readonly Job[], webhooks: readonly Webhook
   const timeOf = (atMs: number | null): Part => (atMs === null ? null : timeInTable(atMs, nowMs))
   return table({
     label: 'Jobs, newest first',
-    columns: [
-      { title: 'Job' },
-      { title: 'What' },
-      { title: 'State' },
-      { title: 'Done', isNumber: true },
-      { title: 'Ordered by' },
-      { title: 'Started', isTime: true },
-      { title: 'Ended', isTime: true },
-      { title: 'Stop', isHidden: true },
-    ],
+    columns: ['Job', 'What', 'State', { number: 'Done' }, 'Ordered by', { time: 'Started' }, { time: 'Ended' }, { hidden: 'Stop' }],
     rows: jobs.map((job) => [
       String(job.jobId),
       workOf(visit, job, webhooks),

@@ -30,7 +30,7 @@ export function refusalPages({ refusals }: Pick<UseCases, 'refusals'>): readonly
 }
 
 function refusalsPage(visit: Visit, { refusals, next, isFirst }: RefusalsListing): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const lead = refusals.length === 0 && isFirst ? 'No push was refused for its signature.' : leadOf(refusals)
   const main = html`${crumbs([to`/inbox`, 'Inbox'])}
 ${headline({ title: 'Refused signatures', lead, asOf: asOfLine(nowMs, to`/inbox/refusals`) })}
@@ -41,7 +41,7 @@ ${
 ${rowsOf(visit, refusals)}`
 }
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox/refusals`, { cursor: next }), 'Older')}</p>`}`
-  return renderPage(visit, { title: 'Refused signatures', section: 'inbox', person, main })
+  return renderPage(visit, 'inbox', 'Refused signatures', main)
 }
 
 function leadOf(refusals: readonly KeptRefusal[]): Part {
@@ -53,14 +53,7 @@ function leadOf(refusals: readonly KeptRefusal[]): Part {
 function rowsOf({ nowMs }: Visit, refusals: readonly KeptRefusal[]): Markup {
   return table({
     label: 'Refused signatures, newest first',
-    columns: [
-      { title: 'Received', isTime: true },
-      { title: 'From' },
-      { title: 'Why' },
-      { title: 'Key' },
-      { title: 'Sender' },
-      { title: 'Size', isNumber: true },
-    ],
+    columns: [{ time: 'Received' }, 'From', 'Why', 'Key', 'Sender', { number: 'Size' }],
     rows: refusals.map(({ atMs, address, causes, key, headers, body }) => [
       timeInTable(atMs, nowMs),
       html`<code>${receivedText(address)}</code>`,

@@ -94,12 +94,12 @@ interface Replay {
 
 /** Makes the page that sends deliveries again. Its first button counts them, then a second one replays them. */
 function replayPage(visit: Visit, replay: Replay): string {
-  const { to, person } = visit
+  const { to } = visit
   const main = html`${crumbs([to`/deliveries`, 'Deliveries'])}
 ${headline({ title: 'Replay deliveries', lead: 'Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat.' })}
 ${replay.said === null ? null : answerOf(visit, replay.said, replay)}
 ${replay.targets.length === 0 ? nobody(visit) : replayForm(visit, replay)}`
-  return renderPage(visit, { title: 'Replay · Deliveries', section: 'deliveries', person, main })
+  return renderPage(visit, 'deliveries', 'Replay · Deliveries', main)
 }
 
 function nobody({ to }: Visit): Markup {

@@ -42,7 +42,7 @@ interface ClockDoubted {
 }
 
 function retentionPage(visit: Visit, view: RetentionView, wouldGo: WouldGoByStage, { doubt, isUnconfirmed }: ClockDoubted): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { rawMs, historyMs, deliveriesMs, feedMs, auditMs, reportsMs, heldMs } = view.retention
   const main = html`${crumbs([to`/settings`, 'Settings'])}
 ${headline({ title: 'Retention', lead: leadOf(view, nowMs), asOf: asOfLine(nowMs, to`/retention`) })}
@@ -57,7 +57,7 @@ ${settingsList([
 ])}
 ${countTable(view, wouldGo)}
 ${doubt === null ? html`<p>${actionButton(to`/retention`, 'Start a pass now')}</p>` : doubtedStart(visit, doubt, isUnconfirmed)}`
-  return renderPage(visit, { title: 'Retention', section: 'settings', person, main })
+  return renderPage(visit, 'settings', 'Retention', main)
 }
 
 /** Says why the clock is doubted. Only if it jumped can a person know that it is right; while clocks contradict each other, no pass removes anything. */
@@ -93,13 +93,7 @@ function countTable({ last }: RetentionView, wouldGo: WouldGoByStage): Markup {
   }
   return table({
     label: 'What the last pass did, and what would go now',
-    columns: [
-      { title: 'What' },
-      { title: 'Removed', isNumber: true },
-      { title: 'Held back', isNumber: true },
-      { title: 'Given up', isNumber: true },
-      { title: 'Would go now', isNumber: true },
-    ],
+    columns: ['What', { number: 'Removed' }, { number: 'Held back' }, { number: 'Given up' }, { number: 'Would go now' }],
     rows: RETENTION_STAGES.map((stage) => [
       RETENTION_TITLES[stage],
       of(last?.removed, stage),

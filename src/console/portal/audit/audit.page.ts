@@ -90,7 +90,7 @@ function targetOf({ about, id }: AuditFilters, webhooks: readonly WebhookName[])
 }
 
 function auditPage(visit: Visit, listing: AuditListing, webhooks: readonly WebhookName[]): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { filters, mistake, actions, next } = listing
   const main = html`${crumbs([to`/settings`, 'Settings'])}
 ${headline({ title: 'Audit', lead: 'Who changed what: each order that was carried out, the newest first.', asOf: asOfLine(nowMs, withQuery(to`/audit`, { ...filters })) })}
@@ -98,7 +98,7 @@ ${filterForm(visit, filters)}
 ${mistake === null ? null : html`<div class="note bad" role="alert">${mistake} ${link(to`/audit`, 'Show all orders')}</div>`}
 ${actions.length > 0 ? rowsOf(visit, listing, webhooks) : mistake === null ? nothing(visit, listing) : null}
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/audit`, { ...filters, cursor: next }), 'Older')}</p>`}`
-  return renderPage(visit, { title: 'Audit', section: 'settings', person, main })
+  return renderPage(visit, 'settings', 'Audit', main)
 }
 
 function filterForm({ to }: Visit, filters: AuditFilters): Markup {
@@ -125,7 +125,7 @@ function rowsOf(visit: Visit, { actions, existing }: AuditListing, webhooks: rea
   return table({
     label: 'Orders, newest first',
     kind: 'cards tight',
-    columns: [{ title: 'When', isTime: true }, { title: 'Who' }, { title: 'What' }, { title: 'About' }, { title: 'From' }],
+    columns: [{ time: 'When' }, 'Who', 'What', 'About', 'From'],
     rows: actions.map((action) => [
       timeInTable(action.atMs, nowMs),
       action.by.name.length > LISTED_LENGTH_MAX ? action.by.name : link(withQuery(to`/audit`, { by: action.by.name }), action.by.name),

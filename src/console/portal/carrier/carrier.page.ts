@@ -32,11 +32,11 @@ export function markOf({ tone, words }: StateWords): Markup {
 /** Renders the page about the carrier: its pushes, its answers, and the calls that were made. */
 export function carrierPage(visit: Visit, situation: Situation & Past): string {
   const { carrier, pushes, replicas, counts, endpoints, traffic } = situation
-  const { nowMs, to, person } = visit
+  const { nowMs, to } = visit
   const main = html`${headline({ title: 'Carrier', lead: leadOf(situation, nowMs), asOf: asOfLine(nowMs, to`/carrier`) })}
 ${table({
   label: 'Connection',
-  columns: [{ title: 'What' }, { title: 'State' }, { title: 'Evidence' }],
+  columns: ['What', 'State', 'Evidence'],
   rows: [
     ['Pushes', markOf(pushStateWords(situation)), wordsOnPage(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)), nowMs)],
     ['Answers', markOf(carrierStateWords(situation)), answerEvidence(carrier, nowMs)],
@@ -72,7 +72,7 @@ ${latenessTable(traffic)}
 <h2 id="replicas">Replicas</h2>
 ${table({
   label: 'Replicas',
-  columns: [{ title: 'Replica' }, { title: 'Seen' }, { title: 'Does' }, { title: 'Up' }, { title: 'Version' }, { title: 'Settings' }],
+  columns: ['Replica', 'Seen', 'Does', 'Up', 'Version', 'Settings'],
   rows: replicas.map(({ name, lastSeenAtMs, roles, startedAtMs, version, configFingerprint }) => [
     name,
     relativeTime(lastSeenAtMs, nowMs),
@@ -88,7 +88,7 @@ ${table({
       : pushes.health === 'silent'
         ? 'Pushes are silent · Carrier'
         : 'Carrier'
-  return renderPage(visit, { title, section: 'carrier', person, main })
+  return renderPage(visit, 'carrier', title, main)
 }
 
 /** Describes the work of a replica, apart from taking pushes and answering apps, which all replicas do. */
@@ -225,7 +225,7 @@ ${budgetBar(
 ${table({
   label: 'Who spends the calls',
   kind: 'cards tight',
-  columns: [{ title: 'For' }, { title: 'Calls', isNumber: true }, { title: 'Share', isNumber: true }, { title: 'Of these' }],
+  columns: ['For', { number: 'Calls' }, { number: 'Share' }, 'Of these'],
   rows: spenders.map(([name, count, ofThese], part) => [
     html`${swatch(part)}${name}`,
     countText(count),
@@ -262,7 +262,7 @@ function latenessTable({ days }: Traffic): Markup {
   return table({
     label: 'How late missed pushes were found, last 30 days',
     kind: 'cards tight slim',
-    columns: [{ title: 'Found by a poll' }, { title: 'Missed pushes, last 30 days', isNumber: true }],
+    columns: ['Found by a poll', { number: 'Missed pushes, last 30 days' }],
     rows: LATENESS_CLASSES.map((name) => [LATENESS_NAMES[name] ?? name, countText(late[name] ?? 0)]),
   })
 }

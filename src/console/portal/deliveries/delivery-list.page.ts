@@ -27,7 +27,7 @@ export interface DeliveryListing {
 }
 
 export function deliveryListPage(visit: Visit, listing: DeliveryListing): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { filters, mistake, deliveries, next } = listing
   const main = html`${headline({
     title: 'Deliveries',
@@ -39,7 +39,7 @@ ${filterForm(visit, filters, withRemoved(listing.webhooks, deliveries, filters.e
 ${mistake === null ? null : html`<div class="note bad" role="alert">${mistake} ${link(to`/deliveries`, 'Show all deliveries')}</div>`}
 ${deliveries.length > 0 ? rowsOf(visit, listing) : mistake === null && next === null ? nothing(visit, listing) : null}
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/deliveries`, { ...filters, cursor: next }), 'Older')}</p>`}`
-  return renderPage(visit, { title: 'Deliveries', section: 'deliveries', person, main })
+  return renderPage(visit, 'deliveries', 'Deliveries', main)
 }
 
 function leadOf({ deliveries, next, mistake, filters }: DeliveryListing): string {
@@ -98,15 +98,7 @@ function rowsOf({ to, nowMs }: Visit, { deliveries, webhooks }: DeliveryListing)
   return table({
     label: 'Deliveries, newest first',
     kind: 'cards tight lines',
-    columns: [
-      { title: 'Event' },
-      { title: 'Parcel' },
-      { title: 'Webhook' },
-      { title: 'State' },
-      { title: 'Queued', isTime: true },
-      { title: 'Attempts', isNumber: true },
-      { title: 'Last answer' },
-    ],
+    columns: ['Event', 'Parcel', 'Webhook', 'State', { time: 'Queued' }, { number: 'Attempts' }, 'Last answer'],
     rows: deliveries.map((delivery) => [
       link(to`/deliveries/${delivery.deliveryId}`, eventName(delivery)),
       parcelOf(delivery),

@@ -118,7 +118,7 @@ export interface OneDelivery {
 
 /** Makes the page of one delivery: its request, the answers, and the actions that are possible. */
 function deliveryPage(visit: Visit, { delivery, attempts, request, webhooks }: OneDelivery): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { deliveryId, endpointId, endpointName } = delivery
   const title = isOperatorEvent(delivery) ? eventName(delivery) : `${eventName(delivery)} to ${endpointName}`
   const isRemoved = !webhooks.some(({ id }) => id === endpointId)
@@ -146,7 +146,7 @@ x-service-hmac-sha256: (computed for each attempt)</pre></section></div>
 ${bodyOf(request.body)}
 <h2>Attempts</h2>
 ${attempts.length === 0 ? html`<p>None yet.</p>` : attemptsOf(attempts, nowMs)}`
-  return renderPage(visit, { title: `${wordOf(delivery)}: ${title} · Deliveries`, section: 'deliveries', person, main })
+  return renderPage(visit, 'deliveries', `${wordOf(delivery)}: ${title} · Deliveries`, main)
 }
 
 const ENDED_BECAUSE: Readonly<Record<NonNullable<ShownDelivery['reason']>, string>> = {
@@ -267,7 +267,7 @@ function attemptsOf(attempts: readonly AttemptRecord[], nowMs: number): Markup {
   return table({
     label: 'Attempts, newest first',
     kind: 'cards tight',
-    columns: [{ title: 'When', isTime: true }, { title: 'Took', isNumber: true }, { title: 'Address' }, { title: 'Answer' }],
+    columns: [{ time: 'When' }, { number: 'Took' }, 'Address', 'Answer'],
     rows: attempts.map((attempt, at) => [
       timeInTable(attempt.atMs, nowMs),
       tookText(attempt),

@@ -90,7 +90,7 @@ ${asked === null ? null : askedNote(asked)}
 <p><button class="btn main" type="submit">Log in</button></p>
 </form>
 ${otherAddressNote(view)}<p class="dim">Use the name and password of an app in the relay’s config. With the scope <code>admin</code> you can change things; with <code>status</code> you see parcels.</p>`
-  return renderBare(view, { title: refusal === null ? 'Log in' : 'Not logged in · Log in', main })
+  return renderBare(view, refusal === null ? 'Log in' : 'Not logged in · Log in', main)
 }
 
 function askedNote({ isForm, fields }: KeptRequest): Markup | null {

@@ -53,7 +53,7 @@ ${trafficSection(situation.traffic)}
 <h2>What happened</h2>
 ${island('happened', eventTable(situation.happened, nowMs, wordEvent))}
 ${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`/events`, 'All that happened')}</p>` : null}`
-  return renderPage(visit, { title: `${title} · Overview`, section: 'overview', person, main })
+  return renderPage(visit, 'overview', `${title} · Overview`, main)
 }
 
 function leadOf(situation: Situation, problems: readonly Problem[], nowMs: number): Part {
@@ -84,7 +84,7 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
   const [delivering, untried, disabled, failing] = [count('delivering'), count('untried'), count('disabled'), count('failing')]
   return table({
     label: 'Checks',
-    columns: [{ title: 'Check' }, { title: 'State' }, { title: 'Evidence' }],
+    columns: ['Check', 'State', 'Evidence'],
     rows: [
       ['Pushes', markOf(pushStateWords(situation)), wordsOnPage(pushEvidence(pushes, nowMs, doPollsReplacePushes(situation)), nowMs)],
       ...comebackRow(situation),

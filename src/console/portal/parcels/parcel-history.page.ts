@@ -12,7 +12,7 @@ export function consumerTable(entries: readonly Entry[], language: string, nowMs
   const visible = entries.filter(({ displayToConsumer }) => displayToConsumer)
   return table({
     label: `What a consumer sees, newest first`,
-    columns: [{ title: 'Happened', isTime: true }, { title: 'Status' }, { title: 'Text' }],
+    columns: [{ time: 'Happened' }, 'Status', 'Text'],
     rows: visible.map((entry, at) => {
       const picked = pickText(entry, 'consumer', [language])
       return [
@@ -41,14 +41,7 @@ export function timeline({ entries, state }: InspectedParcel, nowMs: number, mar
   return table({
     label: 'History, newest first',
     kind: 'cards tl',
-    columns: [
-      { title: 'Happened', isTime: true },
-      { title: 'Status' },
-      { title: 'The carrier says' },
-      { title: 'A consumer sees' },
-      { title: 'We learnt of it' },
-      { title: 'By' },
-    ],
+    columns: [{ time: 'Happened' }, 'Status', 'The carrier says', 'A consumer sees', 'We learnt of it', 'By'],
     rows: entries.map((entry, at) => {
       const { first, confirmed } = learnings[at] ?? learningOf(entry)
       return [

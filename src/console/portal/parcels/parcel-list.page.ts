@@ -52,7 +52,7 @@ ${ofOrder === null ? null : html`<p>${link(ofOrder, `The parcels of the order ${
 ${parcels.length === 0 ? nothingFound(visit, filters) : rowsOf(visit, parcels)}
 ${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { ...(reference === null ? { query: text } : { reference }), status, stopped, cursor: next }), 'Next page')}</p>`}
 ${person.scope === 'admin' ? watchForm(visit, said, parcels.length === 0 && !isFiltered(filters)) : null}`
-  return renderPage(visit, { title: 'Parcels', section: 'parcels', person, main })
+  return renderPage(visit, 'parcels', 'Parcels', main)
 }
 
 function isFiltered({ text, status, stopped }: ParcelFilters): boolean {
@@ -127,13 +127,13 @@ function rowsOf({ to, nowMs }: Visit, parcels: readonly AwaitedParcel[]): Markup
   return table({
     label: 'Parcels',
     columns: [
-      { title: 'Parcel' },
-      ...(hasOrders ? [{ title: 'Order' }] : []),
-      { title: 'Latest status' },
-      { title: 'Happened', isTime: true },
-      { title: 'Entries', isNumber: true },
-      { title: 'Carrier last told' },
-      { title: 'Next check' },
+      'Parcel',
+      ...(hasOrders ? ['Order'] : []),
+      'Latest status',
+      { time: 'Happened' },
+      { number: 'Entries' },
+      'Carrier last told',
+      'Next check',
     ],
     rows: parcels.map((parcel) => {
       const { state, identifiers } = parcel

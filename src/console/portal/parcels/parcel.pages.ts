@@ -70,7 +70,7 @@ ${language === null ? timeline(parcel, nowMs) : consumerTable(entries, language,
 ${shown.sections.after}
 ${shareSection(visit, name)}
 ${isAdmin ? eraseSection(visit, name) : null}`
-  return renderPage(visit, { title: `${name} · Parcels`, section: 'parcels', person, main })
+  return renderPage(visit, 'parcels', `${name} · Parcels`, main)
 }
 
 function noteOf(said: ParcelSaid): Markup | null {

@@ -95,7 +95,7 @@ interface Shown {
 }
 
 function settingsPage(visit: Visit, { settings, sealed, said }: Shown): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const sought = visit.query('query').trim().toLowerCase()
   const shown = settings.filter(([name]) => name.toLowerCase().includes(sought))
   const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked.', actions: html`${buttonLink(to`/audit`, 'Audit: who changed what')}${buttonLink(to`/check`, 'Check this deployment')}${buttonLink(to`/retention`, 'Retention')}${buttonLink(to`/backups`, 'Backups')}`, asOf: asOfLine(nowMs, to`/settings`) })}
@@ -107,27 +107,27 @@ ${
     ? html`<div class="empty"><h2>No setting has this in its name</h2><p>${link(to`/settings`, 'Show all settings')}</p></div>`
     : table({
         label: 'Config in effect',
-        columns: [{ title: 'Setting' }, { title: 'Value' }],
+        columns: ['Setting', 'Value'],
         rows: shown.map(([name, value]) => [html`<code>${name}</code>`, value === '' ? html`<span class="dim">none</span>` : value]),
       })
 }
 <h2 id="keys">Keys</h2>
 ${keys(visit, sealed)}`
-  return renderPage(visit, { title: 'Settings', section: 'settings', person, main })
+  return renderPage(visit, 'settings', 'Settings', main)
 }
 
 type ShownEvents = Awaited<ReturnType<OperationQueries['events']>> & Pick<SettingsPagesOptions, 'wordEvent'>
 
 /** `tested`: the result of sending a test event. Null: none was sent. */
 function eventsPage(visit: Visit, { events, next, wordEvent }: ShownEvents, tested: AttemptResult | null): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const main = html`${crumbs([to`/`, 'Overview'])}
 ${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
 ${tested === null ? null : testNote(visit, tested, 'operator.url', OPERATOR)}
 <p>${link(to`/docs/runbooks`, 'Runbooks')} say for each event what to do, and when the trouble is over.</p>
 ${eventTable(events, nowMs, wordEvent)}
 ${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/events`, { cursor: next }), 'Older')}</p>`}`
-  return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
+  return renderPage(visit, 'overview', 'What happened', main)
 }
 
 /** `validUntilMs`: when the last token ends that the former key has signed. */
@@ -166,13 +166,13 @@ export function reloadPages({ reloadConfig, replica }: Pick<UseCases, 'reloadCon
 }
 
 function reloadPage(visit: Visit, replica: string, note: Markup | null): string {
-  const { to, person } = visit
+  const { to } = visit
   const main = html`${crumbs([to`/settings`, 'Settings'])}
 ${headline({ title: 'Reload the config', lead: 'Reads the config file again, and the files that it names. If it has mistakes, nothing changes.', actions: actionButton(to`/reload`, note === null ? 'Reload the config' : 'Reload it again', 'main') })}
 ${note}
 <p>It reloads <strong>${replica}</strong>, the replica that shows this page; each replica reads its own file. A secret that comes from a variable of the environment changes only by a restart. <code class="command">parcel-relay reload</code> and SIGHUP do the same.</p>
 <p>${buttonLink(to`/check`, 'Check this deployment')}</p>`
-  return renderPage(visit, { title: 'Reload the config', section: 'settings', person, main })
+  return renderPage(visit, 'settings', 'Reload the config', main)
 }
 
 function reloadedNote({ changed, needsRestart, problems }: Reloaded): Markup {

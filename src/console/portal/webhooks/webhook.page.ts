@@ -80,13 +80,13 @@ interface WebhookListing extends FoundEndpoints {
 
 /** Makes the page that lists all webhooks, or those that match the search. Webhooks in trouble come first. */
 export function webhookListPage(visit: Visit, listing: WebhookListing): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { all, endpoints, search } = listing
   const add = buttonLink(to`/webhooks/new`, 'Add webhook', 'main')
   if (all.length === 0) {
     const main = html`${headline({ title: 'Webhooks', lead: 'None yet.' })}
 <div class="empty"><h2>Send every event to your own address</h2><p>The relay posts each new event there, signed and in order per parcel, in the carrier’s own form. It tries again until your side accepts.</p><p>${add}</p></div>`
-    return renderPage(visit, { title: 'Webhooks', section: 'webhooks', person, main })
+    return renderPage(visit, 'webhooks', 'Webhooks', main)
   }
   const failing = all.filter((one) => conditionOf(one) === 'failing').length
   const main = html`${headline({ title: 'Webhooks', actions: add, lead: listLead(listing), asOf: asOfLine(nowMs, to`/webhooks`) })}
@@ -94,7 +94,7 @@ ${all.length >= SEARCHED_FROM || isFiltered(search) ? searchForm(visit, search) 
 ${endpoints.length === 0 ? html`<div class="empty"><h2>No webhook matches the search</h2><p>${link(to`/webhooks`, 'Show all webhooks')}</p></div>` : rowsOf(visit, endpoints)}
 ${pagesOf(visit, listing)}`
   const title = failing === 0 ? 'Webhooks' : `${countText(failing)} failing · Webhooks`
-  return renderPage(visit, { title, section: 'webhooks', person, main })
+  return renderPage(visit, 'webhooks', title, main)
 }
 
 function isFiltered({ text, condition }: EndpointSearch): boolean {
@@ -134,13 +134,7 @@ function pagesOf({ to }: Visit, { search, skip, limit, found, endpoints }: Webho
 function rowsOf({ to, nowMs }: Visit, endpoints: readonly EndpointView[]): Markup {
   return table({
     label: 'Webhooks',
-    columns: [
-      { title: 'Webhook' },
-      { title: 'State' },
-      { title: 'Waiting', isNumber: true },
-      { title: 'Last success' },
-      { title: 'Last failure' },
-    ],
+    columns: ['Webhook', 'State', { number: 'Waiting' }, 'Last success', 'Last failure'],
     rows: endpoints.map((view) => [
       html`${link(to`/webhooks/${view.endpoint.id}`, html`<strong>${view.endpoint.name}</strong>`)}<small>${breakable(view.endpoint.url)}${view.origin === 'config' ? ' · from the config file' : null}</small>`,
       html`${webhookMark(view)}${sinceOf(view, nowMs)}`,
@@ -176,7 +170,7 @@ function sinceOf(view: EndpointView, nowMs: number): Part {
 export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | null
 
 export function webhookPage(visit: Visit, view: InspectedEndpoint & { readonly attempts: readonly Tally[] }, said: WebhookSaid): string {
-  const { to, nowMs, person } = visit
+  const { to, nowMs } = visit
   const { id, name } = view.endpoint
   const word = conditionOf(view)
   const isManaged = view.origin === 'managed'
@@ -202,7 +196,7 @@ ${isManaged ? keySection(visit, view) : null}
 </div>
 ${isManaged ? stopSection(visit, view) : null}`
   const title = word === 'delivering' ? `${name} · Webhooks` : `${name}, ${word} · Webhooks`
-  return renderPage(visit, { title, section: 'webhooks', person, main })
+  return renderPage(visit, 'webhooks', title, main)
 }
 
 function attemptStrip(attempts: readonly Tally[]): Markup {
@@ -296,14 +290,7 @@ function failureTable(visit: Visit, { failures, ...state }: InspectedEndpoint): 
 <p class="dim">Failed attempts of the last 30 days, grouped by equal answers.</p>
 ${table({
   label: 'Failed attempts by answer',
-  columns: [
-    { title: 'Answer' },
-    { title: 'Times', isNumber: true },
-    { title: 'First', isTime: true },
-    { title: 'Last', isTime: true },
-    { title: 'What it said' },
-    { title: 'Example' },
-  ],
+  columns: ['Answer', { number: 'Times' }, { time: 'First' }, { time: 'Last' }, 'What it said', 'Example'],
   rows: failures.map((failure) => {
     const text = receivedText(failure.answerStart)
     const words = wordFailure(failure, state.endpoint.url, extentOf(state, failure))

@@ -199,12 +199,12 @@ const isEmpty = (errors: FieldErrors) => Object.keys(errors).length === 0
 
 /** Makes the page to add a webhook. `errors`: the mistakes in the form that was just sent; empty: no form was sent. */
 function newPage(visit: Visit, fields: WebhookFields, errors: FieldErrors): string {
-  const { to, person } = visit
+  const { to } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
 ${headline({ title: 'Add webhook', lead: 'From now on it gets every new event, signed.' })}
 ${isEmpty(errors) ? null : mistakes(errors, 'Nothing was added.')}
 ${webhookForm({ to: to`/webhooks/new`, cancel: to`/webhooks`, button: 'Add webhook', fields, errors, isNew: true })}`
-  return renderPage(visit, { title: titleOf(errors, 'Add webhook'), section: 'webhooks', person, main })
+  return renderPage(visit, 'webhooks', titleOf(errors, 'Add webhook'), main)
 }
 
 interface EditSaid {
@@ -224,14 +224,14 @@ function editPage(
   fields: WebhookFields,
   { shown, errors = {}, warnings = [], conflicts = [] }: EditSaid,
 ): string {
-  const { to, person } = visit
+  const { to } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${id}`, name])}
 ${headline({ title: `Edit ${name}`, lead: 'Events that wait are sent with the new settings.' })}
 ${isEmpty(errors) ? null : mistakes(errors, 'Nothing was changed.')}
 ${conflictNote(conflicts)}
 ${filterNote(html`The webhook is saved. ${link(to`/webhooks/${id}`, 'Show it')}, or correct its filters:`, warnings)}
 ${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, button: 'Save', fields, errors, isNew: false, isFilterOpen: warnings.length > 0, shown })}`
-  return renderPage(visit, { title: titleOf(errors, `Edit ${name} · Webhooks`), section: 'webhooks', person, main })
+  return renderPage(visit, 'webhooks', titleOf(errors, `Edit ${name} · Webhooks`), main)
 }
 
 function conflictNote(conflicts: readonly Conflict[]): Markup | null {
@@ -249,7 +249,7 @@ function titleOf(errors: FieldErrors, title: string): string {
 
 /** Makes the page that is shown after a webhook was added. Only this page shows the webhook's key. */
 function addedPage(visit: Visit, { state: { endpoint }, sharedKey, warnings }: KeyedEndpoint): string {
-  const { to, person } = visit
+  const { to } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
 ${headline({ title: html`${icon('ok', 'ok')}${endpoint.name} is added`, lead: 'Copy its key now. This page is the only place that shows it.' })}
 ${keyOnce(sharedKey)}
@@ -259,12 +259,12 @@ ${filterNote(html`Its filters may be mistyped. Keep the key, then ${link(to`/web
 <li>Send it a test: a signed push marked <code>relay-test: true</code>, which it should answer with 2xx. ${testBeside(visit, endpoint.id)}</li></ol>
 ${howToCheck}
 <p>${buttonLink(to`/webhooks/${endpoint.id}`, `I have kept the key; show ${endpoint.name}`)}</p>`
-  return renderPage(visit, { title: `${endpoint.name} added · Webhooks`, section: 'webhooks', person, main })
+  return renderPage(visit, 'webhooks', `${endpoint.name} added · Webhooks`, main)
 }
 
 /** Makes the page that is shown after a key was replaced. Only this page shows the new key. */
 function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: KeyedEndpoint): string {
-  const { to, person, nowMs } = visit
+  const { to, nowMs } = visit
   const fromMs = keys?.next?.fromMs ?? null
   const when =
     fromMs === null
@@ -276,7 +276,7 @@ ${keyOnce(sharedKey)}
 <p>${when}</p>
 ${testBeside(visit, endpoint.id)}
 <p>${buttonLink(to`/webhooks/${endpoint.id}`, `I have kept the key; show ${endpoint.name}`)}</p>`
-  return renderPage(visit, { title: `New key of ${endpoint.name} · Webhooks`, section: 'webhooks', person, main })
+  return renderPage(visit, 'webhooks', `New key of ${endpoint.name} · Webhooks`, main)
 }
 
 /** Lists the filter values that no event has had so far. `head`: the sentence before the list. */
