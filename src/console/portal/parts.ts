@@ -2,7 +2,7 @@ import type { ToldEvent } from '../../core/domain/delivery/operator-event.ts'
 import { failureText } from '../../core/domain/polling/carrier-answer.ts'
 import type { OperatorEventTable } from '../events/operator-events.ts'
 import type { Sentence, Word } from '../problems/words.ts'
-import { type Address, html, link, type Markup, markup, type Part } from './html.ts'
+import { type Address, html, link, type Markup, markup, type Part, withQuery } from './html.ts'
 import { minuteOf, relativeTime, timeInSentence, timeInTable, zone } from './times.ts'
 
 // The building blocks of pages: icons, marks, headlines, tables and buttons.
@@ -94,6 +94,11 @@ export function asOfLine(nowMs: number, here: Address, isLive = false): Markup {
   return html`<p class="asof"${isLive ? liveAs('asof') : null}>As of ${timeInTable(nowMs, nowMs)} ${zone}. ${link(here, 'Load again')}${
     isLive ? html`<span data-streaming hidden>Changes show by themselves.</span>` : null
   }</p>`
+}
+
+/** Leads to the next page of a list. `next`: its cursor; null: there is none. */
+export function olderLink(here: Address, next: string | null, filters: Parameters<typeof withQuery>[1] = {}): Part {
+  return next && html`<p class="more"><span>Newest first</span>${link(withQuery(here, { ...filters, cursor: next }), 'Older')}</p>`
 }
 
 /**

@@ -5,6 +5,7 @@ import {
   asOfLine,
   headline,
   icon,
+  olderLink,
   type SentAgain,
   type StateKind,
   sentAgainNote,
@@ -79,7 +80,7 @@ ${timeFields(filters)}
 </form>
 ${mistake !== null ? html`<p class="error" role="alert">${mistake}</p>` : pushes.length > 0 ? rowsOf(visit, listing) : next === null ? nothing(visit, listing) : html`<p>None on this page; there may be older ones.</p>`}
 ${shown === 'quarantined' && pushes.length > 0 && Object.values(filters).some((filter) => filter !== '') ? actionButton(to`/inbox`, `Dismiss the ${counted(pushes.length, 'push', 'pushes')} listed here`, '', { ...dismissFields({ ids: pushes.map(({ inboxId }) => String(inboxId)) }), do: 'count' }) : null}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox`, { state: shown, ...filters, cursor: next }), 'Older')}</p>`}
+${olderLink(to`/inbox`, next, { state: shown, ...filters })}
 ${refusedSection(visit, listing)}`
   const title = hasTrouble ? `${countText(total)} in quarantine · Inbox` : 'Inbox'
   return renderPage(visit, 'inbox', title, main)

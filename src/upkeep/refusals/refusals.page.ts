@@ -1,6 +1,6 @@
-import { html, link, type Markup, type Part, withQuery } from '../../console/portal/html.ts'
+import { html, type Markup, type Part } from '../../console/portal/html.ts'
 import { getPage, type PageRoute, renderPage, type Visit } from '../../console/portal/layout.ts'
-import { asOfLine, crumbs, headline, table } from '../../console/portal/parts.ts'
+import { asOfLine, crumbs, headline, olderLink, table } from '../../console/portal/parts.ts'
 import { timeInTable } from '../../console/portal/times.ts'
 import { counted, countText } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
@@ -40,7 +40,7 @@ ${
     : html`<p>Anybody can send such pushes, so the relay examines at most one a second. It keeps the reason, the sender and the size of the last ${countText(REFUSALS_KEPT)}, never the body. To examine another push, save its exact bytes and run <code>parcel-relay verify FILE --signature VALUE</code>.</p>
 ${rowsOf(visit, refusals)}`
 }
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox/refusals`, { cursor: next }), 'Older')}</p>`}`
+${olderLink(to`/inbox/refusals`, next)}`
   return renderPage(visit, 'inbox', 'Refused signatures', main)
 }
 

@@ -4,7 +4,7 @@ import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type OperationQueries, readTarget, readTimeCursor } from '../../audit/operations.routes.ts'
 import { type Address, html, link, type Markup, type Part, withQuery } from '../html.ts'
 import { getPage, type PageAnswer, type PageRoute, renderPage, type Visit } from '../layout.ts'
-import { asOfLine, crumbs, headline, table } from '../parts.ts'
+import { asOfLine, crumbs, headline, olderLink, table } from '../parts.ts'
 import { fullTime, namesOfWebhooks, options, readTimes, type TimeFilter, timeFields, timeInTable, type WebhookName } from '../times.ts'
 
 /** The chosen filters, as text. `id` is that of the thing whose kind is `about`; of a webhook it may be the name. */
@@ -97,7 +97,7 @@ ${headline({ title: 'Audit', lead: 'Who changed what: each order that was carrie
 ${filterForm(visit, filters)}
 ${mistake === null ? null : html`<div class="note bad" role="alert">${mistake} ${link(to`/audit`, 'Show all orders')}</div>`}
 ${actions.length > 0 ? rowsOf(visit, listing, webhooks) : mistake === null ? nothing(visit, listing) : null}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/audit`, { ...filters, cursor: next }), 'Older')}</p>`}`
+${olderLink(to`/audit`, next, { ...filters })}`
   return renderPage(visit, 'settings', 'Audit', main)
 }
 

@@ -5,7 +5,7 @@ import { firstLine } from '../../../core/domain/text.ts'
 import { DELIVERY_STATES, type ShownDelivery } from '../../../core/flow/delivery/manage-deliveries.ts'
 import { buttonLink, html, link, type Markup, markup, type Part, withQuery } from '../html.ts'
 import { renderPage, type Visit } from '../layout.ts'
-import { asOfLine, headline, type StateKind, stateMark, table } from '../parts.ts'
+import { asOfLine, headline, olderLink, type StateKind, stateMark, table } from '../parts.ts'
 import { options, timeFields, timeInTable, type WebhookName } from '../times.ts'
 
 /** The chosen filters, as text. */
@@ -38,7 +38,7 @@ export function deliveryListPage(visit: Visit, listing: DeliveryListing): string
 ${filterForm(visit, filters, withRemoved(listing.webhooks, deliveries, filters.endpoint))}
 ${mistake === null ? null : html`<div class="note bad" role="alert">${mistake} ${link(to`/deliveries`, 'Show all deliveries')}</div>`}
 ${deliveries.length > 0 ? rowsOf(visit, listing) : mistake === null && next === null ? nothing(visit, listing) : null}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/deliveries`, { ...filters, cursor: next }), 'Older')}</p>`}`
+${olderLink(to`/deliveries`, next, { ...filters })}`
   return renderPage(visit, 'deliveries', 'Deliveries', main)
 }
 

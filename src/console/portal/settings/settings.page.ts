@@ -9,9 +9,9 @@ import type { UseCases } from '../../../core/http/use-cases.ts'
 import { type OperationQueries, readTimeCursor } from '../../audit/operations.routes.ts'
 import type { OperatorEventTable } from '../../events/operator-events.ts'
 import type { SealedCounts } from '../../secrets/manage-secrets.ts'
-import { buttonLink, html, link, type Markup, withQuery } from '../html.ts'
+import { buttonLink, html, link, type Markup } from '../html.ts'
 import { getPage, type PageAnswer, type PageRoute, postForm, renderPage, type Visit } from '../layout.ts'
-import { actionButton, asOfLine, crumbs, eventTable, headline, icon, sentAgainNote, table } from '../parts.ts'
+import { actionButton, asOfLine, crumbs, eventTable, headline, icon, olderLink, sentAgainNote, table } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import { testNote } from '../webhooks/failure-words.ts'
 
@@ -126,7 +126,7 @@ ${headline({ title: 'What happened', lead: 'Each change of state, the newest fir
 ${tested === null ? null : testNote(visit, tested, 'operator.url', OPERATOR)}
 <p>${link(to`/docs/runbooks`, 'Runbooks')} say for each event what to do, and when the trouble is over.</p>
 ${eventTable(events, nowMs, wordEvent)}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/events`, { cursor: next }), 'Older')}</p>`}`
+${olderLink(to`/events`, next)}`
   return renderPage(visit, 'overview', 'What happened', main)
 }
 
