@@ -172,6 +172,8 @@ interface Parts extends WriteParts {
   readonly statuses: Set<string>
   /** The `eventValueKey` of each value that this transaction stores. */
   readonly eventValues: Set<string>
+  /** The version of the endpoints for which the batch is computed; null: the transaction has begun no batch. */
+  endpointsVersion: number | null
 }
 
 function openTransaction(session: PostgresSession, memory: Memory) {
@@ -187,6 +189,7 @@ function openTransaction(session: PostgresSession, memory: Memory) {
     looked: new Set(),
     statuses: new Set(),
     eventValues: new Set(),
+    endpointsVersion: null,
     leases: createTransactionLeases(kept.leases),
     parcels: createPostgresParcels(session),
     endpoints: createTransactionEndpoints(session, end),
@@ -205,7 +208,8 @@ function openTransaction(session: PostgresSession, memory: Memory) {
     },
     end,
     committed() {
-      contents.committed()
+      // Another version: contents may have been erased since the batch read theirs. Without a version nobody would notice.
+      if (parts.endpointsVersion !== null && parts.endpointsVersion === kept.subscribers?.version) contents.committed()
       parts.leases.committed()
       remember(kept.statuses, parts.statuses)
       remember(kept.eventValues, parts.eventValues)
@@ -323,8 +327,6 @@ function exclusiveVerbs({ session, leases }: Parts) {
 function recordingVerbs(parts: Parts) {
   const { session, contents, memory, kept } = parts
   const source = { session, contents }
-  /** The version of the endpoints for which the batch is computed. */
-  let endpointsVersion = 0
   let [batch, locked]: [string, ReadonlySet<string>] = ['', new Set()]
   const lockFirst = (identifiers: readonly string[]) => {
     const lacking = identifiers.filter((value) => !locked.has(value))
@@ -352,7 +354,7 @@ function recordingVerbs(parts: Parts) {
       // An erasure also raises the version, and it removes contents that may be cached.
       if (kept.subscribers !== null && kept.subscribers.version !== subscribers.version) kept.contents.forget()
       kept.subscribers = subscribers
-      endpointsVersion = subscribers.version
+      parts.endpointsVersion = subscribers.version
       const named = new Set(names)
       const identifiers = new Map(found.flatMap((row) => (named.has(row.value) ? [[row.value, decodeIdentifier(row)]] : [])))
       const next = { parcelId: parcelNumbers?.first ?? 0, sequence: PROVISIONAL + 1, inboxId }
@@ -362,7 +364,15 @@ function recordingVerbs(parts: Parts) {
     loadNeeds: (needs) => loadNeeds(source, needs),
     async applyChanges(changes) {
       await applyBatch(
-        { session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses, eventValues: kept.eventValues, lockFirst },
+        {
+          session,
+          contents,
+          leases: parts.leases,
+          endpointsVersion: parts.endpointsVersion ?? 0,
+          statuses: kept.statuses,
+          eventValues: kept.eventValues,
+          lockFirst,
+        },
         changes,
       )
       for (const { statuses, eventValues, parcels } of changes.writes) {

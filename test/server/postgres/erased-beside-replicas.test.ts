@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { flightKey } from '../../../src/server/postgres/polling/shared-carrier.ts'
 import { openSharedCarrier, postgres } from '../../../src/server/postgres/postgres-engine.ts'
+import { aRule } from '../../support/insight/a-rule.ts'
+import { openWatched } from '../../support/insight/open-watched.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
@@ -23,6 +25,17 @@ test('a replica stores a text again from memory, although another replica has er
   await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, dryRun: false })
   await one.push({ trackingIds: ['KEPT0001'], texts, eventTime: at(1) })
   expect(JSON.stringify((await other.reads.findParcel('KEPT0001'))?.entries)).toContain('Only here')
+})
+
+test('a replica that has recorded nothing yet stores a text again that it has read and another replica has erased', async () => {
+  const first = await openStore(NOON, postgres)
+  await first.push({ trackingIds: ['GONE0001'], texts: { en: 'Only here' }, eventTime: at(1) })
+  await first.writes.useTombstoneKey(KEY)
+  // Watchdogs read the texts of parcels in transactions that record nothing.
+  const second = await openWatched(postgres, [aRule()], first.path)
+  await first.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, dryRun: false })
+  await second.push({ trackingIds: ['KEPT0001'], texts: { en: 'Only here' }, eventTime: at(1) })
+  expect(JSON.stringify((await first.reads.findParcel('KEPT0001'))?.entries)).toContain('Only here')
 })
 
 test('replicas that make the key of tombstones at the same time keep one key', async () => {
