@@ -51,7 +51,7 @@ export default defineConfig({
     expect: { poll: { timeout: MINUTE_MS, interval: 20 } },
     setupFiles: 'test/support/runner/patience.ts',
     projects: [
-      { extends: true, test: { name: 'unit', include: UNIT } },
+      { extends: true, test: { name: 'unit', include: UNIT, exclude: [EXTENDED] } },
       {
         extends: true,
         test: { name: 'process', include: ['test/**/*.test.ts'], exclude: [...UNIT, EXTENDED, LONG, STRESS], globalSetup: BEFORE },

@@ -13,7 +13,7 @@ const DRIVERS = ['better-sqlite3', 'node:sqlite']
 
 /** Matches the unit tests, as in vitest.config.ts, except house/versions.test.ts, which opens the driver to ask for its version. */
 const UNIT =
-  /^test\/(?:core\/(?:domain|flow)|console\/problems|house(?!\/(?:configuration|versions)))\/.*\.test\.ts$|^test\/.*\.rules\.test\.ts$/
+  /^test\/(?:core\/(?:domain|flow)|console\/problems|house(?!\/(?:configuration|versions)))\/(?!.*\.extended\.).*\.test\.ts$|^test\/.*\.rules\.test\.ts$/
 
 /** Lists the tests whose imports lead to a store, each with the chain of imports. */
 function reachStores(all: readonly SourceModule[]): readonly string[] {
