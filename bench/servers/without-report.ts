@@ -9,7 +9,7 @@ const LEFT_OUT: readonly (readonly [file: string, before: string, after: string]
     'export function notedOfMerge(merged: Merged): readonly Noted[] {',
     'export function notedOfMerge(merged: Merged): readonly Noted[] {\n  if (merged !== undefined) return []',
   ],
-  ['src/core/store/admin/report-notes.ts', 'if (noted.length > 0) session', 'if (noted.length < 0) session'],
+  ['src/core/store/admin/report-note-rows.ts', 'if (noted.length > 0) session', 'if (noted.length < 0) session'],
 ]
 
 /** Compiles a relay beside another compiled `main.js`, without the counts for the carrier's report. Returns its `main.js`. */

@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { openWriteSide } from '../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../src/assembly/open-write-side.ts'
 import { systemClock } from '../../src/core/runtime/system-clock.ts'
 import { sqlite } from '../../src/upkeep/sqlite-engine.ts'
 import { contentsOf } from './contents.ts'

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openWriteSide } from '../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../src/assembly/open-write-side.ts'
 import { defaultSettings, type EndpointSettings } from '../../src/core/domain/delivery/endpoint-state.ts'
 import { parsePush } from '../../src/core/domain/ingest/parse-push.ts'
 import { systemClock } from '../../src/core/runtime/system-clock.ts'
@@ -24,7 +24,7 @@ export const POLICY = {
   deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8, claimsPerAttempt: 3, failingAfterMs: 900_000 },
 }
 /** The files whose contents decide what a store looks like. */
-const RECIPE = ['src/core/{domain,flow,store}/**/*.ts', 'src/assembly/write-side.ts', 'bench/load/event.ts', 'bench/stores/*.ts']
+const RECIPE = ['src/core/{domain,flow,store}/**/*.ts', 'src/assembly/open-write-side.ts', 'bench/load/event.ts', 'bench/stores/*.ts']
 
 /**
  * Copies to `path` a store with the events of this many parcels, written through the relay's write side once per version. Each of the named

@@ -27,7 +27,7 @@ import {
 } from '../core/http/history/status.routes.ts'
 import { WEBHOOK_ROUTES } from '../core/http/ingest/webhook.routes.ts'
 import { createAuthorize, createHoldAccess } from '../core/http/server/authorize.ts'
-import { EdgeError } from '../core/http/server/errors.ts'
+import { EdgeError } from '../core/http/server/problems.ts'
 import type { Capability, Route, WithAuthorize } from '../core/http/server/route.ts'
 import { type AppOptions, createListener } from '../core/http/server/server.ts'
 import type { UseCases } from '../core/http/use-cases.ts'

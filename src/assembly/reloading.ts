@@ -7,10 +7,10 @@ import type { Reloaded } from '../core/flow/ports.ts'
 import { createVault } from '../core/ops/vault.ts'
 import type { Capabilities } from '../core/wiring/capabilities.ts'
 import { renewAuthority } from '../core/wiring/carrier.ts'
-import { appsOf } from '../core/wiring/history.ts'
 import type { Listening } from '../core/wiring/listen.ts'
-import { REPLICA } from '../core/wiring/membership.ts'
+import { appsOf } from '../core/wiring/open-history.ts'
 import type { Relay } from '../core/wiring/relay.ts'
+import { REPLICA } from '../core/wiring/replica-name.ts'
 import type { RunningRelay } from './running-relay.ts'
 
 type Parts = Pick<Relay, 'atRest' | 'reads' | 'write' | 'clock' | 'unstored' | 'carrier' | 'log' | 'receiver'>

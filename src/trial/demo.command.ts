@@ -5,8 +5,8 @@ import type { LoadSections, Section } from '../core/config/schema.ts'
 import { ABOUT_TROUBLE, ADMIN, madeEvent, makeTrouble, openShop, SHOP } from './demo/apps.ts'
 import { createLineView, createLiveView, createLook } from './demo/live-view.ts'
 import { type Happening, happeningsBetween, type Picture, type View } from './demo/picture.ts'
-import type { DemoReplica } from './demo/replicas.ts'
 import { type Stage, setStage } from './demo/stage.ts'
+import type { DemoReplica } from './demo/start-replicas.ts'
 
 interface Flags {
   readonly store: 'sqlite' | 'postgres'

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { beginDuties } from '../../src/assembly/duties.ts'
+import { beginDuties } from '../../src/assembly/begin-duties.ts'
 import { createClosing } from '../../src/core/wiring/closing.ts'
 import type { ReplicaChangeListener } from '../../src/server/replicas/membership.ts'
 import { createLogBook } from '../support/runner/log-book.ts'

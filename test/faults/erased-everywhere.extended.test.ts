@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Engine } from '../../src/core/store/contract.ts'
-import { flightKey } from '../../src/server/postgres/polling/shared-carrier.ts'
+import { flightKey } from '../../src/server/postgres/polling/postgres-shared-carrier.ts'
 import { openSharedCarrier, postgres } from '../../src/server/postgres/postgres-engine.ts'
 import { compactStore } from '../../src/upkeep/retention/compact.ts'
 import { answersWith, filesWith, searchForNames, tablesWith } from '../support/erasure/traces.ts'

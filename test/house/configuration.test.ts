@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { presentReference } from '../../src/console/cli/config.ts'
+import { presentReference } from '../../src/console/cli/config.command.ts'
 import { presentApiDocument } from '../../src/console/document/openapi.ts'
 import { VERSION } from '../../src/package-files.ts'
 import { stampOfTypes } from '../core/http/api-types.ts'

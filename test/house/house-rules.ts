@@ -33,7 +33,7 @@ const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'http
 const FILES = ['node:fs', 'node:fs/promises']
 
 /** The ports of the flows, the file that joins what they write, and the list of the parts that flows share. */
-const PORTS = ['ports.ts', 'relay.ts', 'write-side.ts'].map((name) => `core/flow/${name}`)
+const PORTS = ['ports.ts', 'relay-part.ts', 'write-side.ts'].map((name) => `core/flow/${name}`)
 
 /** What flows may use of the store: its capabilities and the types of a transaction and of reads, but no engine. */
 const STORE = ['admin/', 'delivery/', 'history/', 'ingest/', 'polling/', 'engine.ts', 'read-store.ts', 'settings.ts', 'write-store.ts'].map(
@@ -211,7 +211,7 @@ export const ROOMS: readonly Room[] = [
   // The demo starts processes: a PostgreSQL server, and replicas that share it.
   { place: 'trial/demo/postgres/', imports: [], libraries: [], platform: [...EDGE, ...FILES, 'node:child_process', 'node:module'] },
   {
-    place: 'trial/demo/replicas.ts',
+    place: 'trial/demo/start-replicas.ts',
     imports: ['trial/demo/', 'core/config/', 'package-files.ts'],
     libraries: ['yaml'],
     platform: [...EDGE, ...FILES, 'node:child_process'],

@@ -3,7 +3,7 @@ import { parseSync, type TSTypeParameterInstantiation, Visitor } from 'oxc-parse
 import { expect, test } from 'vitest'
 
 /** The files that declare the parts of the relay, and the one that makes them all. */
-const WHOLE = ['src/core/flow/relay.ts', 'src/core/wiring/relay.ts', 'src/app.ts']
+const WHOLE = ['src/core/flow/relay-part.ts', 'src/core/wiring/relay.ts', 'src/app.ts']
 const PARTS_MAX = 8
 
 /** Returns, for each use of the type `Relay` in a source, how many parts it takes: a name, the members of a `Pick`, or all of them. */

@@ -22,7 +22,7 @@ const OF_ENGINES: Readonly<Record<string, readonly string[]>> = {
   'core/store/delivery/settlements.ts': ['cancelEach', 'findSkipped', 'saveSettlements'],
   'core/store/history/contents.ts': ['markContents', 'removeContents', 'settleMarked'],
   'core/store/history/parcels.ts': ['saveParcel'],
-  'core/store/history/sightings.ts': ['loadSightingsOf'],
+  'core/store/history/sighting-rows.ts': ['loadSightingsOf'],
   'core/store/history/tombstones.ts': ['loadTombstoneKey', 'saveTombstone'],
   'core/store/polling/due-polls.ts': ['createLeases', 'createTransactionLeases', 'findAskable', 'findDuePolls'],
   'core/store/polling/schedule-shift.ts': ['shiftSchedule'],

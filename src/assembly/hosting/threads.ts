@@ -8,7 +8,7 @@ import { createReportReceiver, type SentReport, withoutViews } from '../../core/
 import { createRingBuffer, queueOnWriter, type RingBuffer, type RingVerbs } from '../../core/runtime/threads/ring-buffer.ts'
 import { type Hosted, hostOnThread } from '../../core/runtime/threads/thread.ts'
 import type { MoverData, MoverVerbs } from '../../upkeep/moving/open-moves.ts'
-import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
+import { type WriteSideOptions, writeRulesOf } from '../open-write-side.ts'
 import { hostReceiver } from './hosted-receiver.ts'
 
 /** The threads of the relay beside the main thread. Each promise resolves when the thread has started. */

@@ -7,7 +7,7 @@ import { systemClock } from '../../core/runtime/system-clock.ts'
 import { createReportSender } from '../../core/runtime/threads/dispatch-messages.ts'
 import { createCommitThrottle, createRingService, type RingVerbs } from '../../core/runtime/threads/ring-buffer.ts'
 import { serveVerbs } from '../../core/runtime/threads/thread.ts'
-import { openWriteSide } from '../write-side.ts'
+import { openWriteSide } from '../open-write-side.ts'
 import type { WriterData, WriterOnThread } from './threads.ts'
 
 /** The thread that writes, so that no sync to disk and no lock blocks an event loop that answers requests. */

@@ -12,7 +12,7 @@ import { readTallyKind, SPANS, type Tally, type TallyKind, type TallySpan } from
 import type { OperatorEventQuery, TimeCursor, ToldEvent } from '../../core/domain/delivery/operator-event.ts'
 import { parseTypedIdentifier, TRACKING_IDS_MAX } from '../../core/domain/identifiers.ts'
 import { wrongInput } from '../../core/domain/read-input.ts'
-import type { Reads } from '../../core/flow/relay.ts'
+import type { Reads } from '../../core/flow/relay-part.ts'
 import {
   type AnswerOf,
   instant as instantAnswer,

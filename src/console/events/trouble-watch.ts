@@ -1,7 +1,7 @@
 import type { ClockDoubt, OtherClocks } from '../../core/domain/admin/clock-record.ts'
 import { isDiskFull, isDiskLow } from '../../core/domain/admin/disk-room.ts'
 import { CARRIER_TROUBLE, type CarrierState, failureCode } from '../../core/domain/polling/carrier-answer.ts'
-import type { Relay, Writes } from '../../core/flow/relay.ts'
+import type { Relay, Writes } from '../../core/flow/relay-part.ts'
 import type { ShownCertificate } from '../../core/wiring/certificates.ts'
 import { CERTIFICATE_SUBJECTS, DISK_SUBJECTS, EXPIRING_MS, type TroubleBegun, type TroubleEnded } from '../problems/trouble.ts'
 import type { Unstored } from './unstored.ts'

@@ -2,7 +2,7 @@ import type { OperatorAction } from '../../core/domain/admin/operator-action.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../../core/domain/delivery/operator-event.ts'
 import { isStoreUnavailable } from '../../core/domain/errors.ts'
 import type { Log, PostOperator } from '../../core/flow/ports.ts'
-import type { Part, Writes } from '../../core/flow/relay.ts'
+import type { Part, Writes } from '../../core/flow/relay-part.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
 import type { Down } from '../problems/trouble.ts'
 

@@ -18,7 +18,7 @@ import { type CarrierState, carrierStanding } from '../../core/domain/polling/ca
 import type { PushChannelView } from '../../core/domain/polling/poll.ts'
 import type { Readiness } from '../../core/flow/admin/readiness.ts'
 import type { Carrier } from '../../core/flow/ports.ts'
-import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Part, Reads, Relay, Writes } from '../../core/flow/relay-part.ts'
 import type { Unstored } from '../events/unstored.ts'
 import {
   type ConcernFacts,

@@ -4,7 +4,7 @@ import { AppError, lacksRoom, NO_ROOM_TEXT } from '../../core/domain/errors.ts'
 import type { OrderPart } from '../../core/domain/history/order-context.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import type { DuePoll } from '../../core/domain/polling/poll.ts'
-import type { Relay, Writes } from '../../core/flow/relay.ts'
+import type { Relay, Writes } from '../../core/flow/relay-part.ts'
 
 /** How a poll that an operator has ordered ends. */
 type PollEnd = 'recorded' | 'unknown' | 'unusable' | 'unavailable'

@@ -15,7 +15,7 @@ import { cadenceFactsOf } from '../../core/domain/polling/poll.ts'
 import { wrongInput } from '../../core/domain/read-input.ts'
 import { suggestName } from '../../core/domain/text.ts'
 import type { Carrier } from '../../core/flow/ports.ts'
-import type { Part, Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Part, Reads, Relay, Writes } from '../../core/flow/relay-part.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 

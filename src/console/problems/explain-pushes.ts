@@ -1,7 +1,7 @@
 import { counted, countText, spanText } from '../../core/domain/amounts.ts'
 import { reasonText } from '../../core/domain/ingest/fault-in-body.ts'
 import type { HeldGroup } from '../../core/domain/ingest/inbox.ts'
-import type { MisdirectedPath } from '../../core/domain/ingest/refused-pushes.ts'
+import type { MisdirectedPath } from '../../core/domain/ingest/refused-spells.ts'
 import { callsText } from '../../core/domain/polling/call-budget.ts'
 import type { PastSilence } from '../../core/domain/polling/push-health.ts'
 import { hasAllComeAgain, type RefusedPushes } from '../refused/refused-pushes.rules.ts'

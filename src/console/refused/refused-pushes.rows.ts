@@ -1,6 +1,6 @@
 import type { Session } from '../../core/store/engine.ts'
-import { COLUMNS, type Tables } from '../../core/store/schema.ts'
 import { rowOf, statement } from '../../core/store/statement.ts'
+import { COLUMNS, type Tables } from '../../core/store/tables.ts'
 import { readRefusedCause, type StoredRefused } from './refused-pushes.rules.ts'
 
 // The order is always the same, so that two processes that delete the same spells do not deadlock.

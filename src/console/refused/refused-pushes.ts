@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Part, Reads, Writes } from '../../core/flow/relay.ts'
+import type { Part, Reads, Writes } from '../../core/flow/relay-part.ts'
 import type { WriteSide } from '../../core/flow/write-side.ts'
 import { startRepeating } from '../../core/runtime/schedule.ts'
 import type { Relay } from '../../core/wiring/relay.ts'

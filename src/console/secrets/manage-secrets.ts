@@ -7,7 +7,7 @@ import { AppError } from '../../core/domain/errors.ts'
 import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
 import type { TokenKeyring } from '../../core/flow/admin/tokens/authenticate.ts'
 import type { Vault } from '../../core/flow/ports.ts'
-import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay-part.ts'
 
 export interface ResealReport {
   /** The name of the key that encrypts: the first of `secrets.atRestKeys`, or the key in the key file. */

@@ -9,7 +9,7 @@ import {
 } from '../../core/domain/admin/tally.ts'
 import { dayIn } from '../../core/domain/calendar.ts'
 import type { Meter } from '../../core/flow/ports.ts'
-import type { Part, Writes } from '../../core/flow/relay.ts'
+import type { Part, Writes } from '../../core/flow/relay-part.ts'
 
 /** Counts by the hour, and stores the counts. The meter counts the same things, but only in total since the process started. */
 export type Tallies = ReturnType<typeof createTallies>

@@ -1,4 +1,4 @@
-import type { Part, Relay } from './relay.ts'
+import type { Part, Relay } from './relay-part.ts'
 
 /** Logs the first event of a kind at once, counts later events, and logs their count once a minute. */
 export type LogDigest = ReturnType<typeof createLogDigest>

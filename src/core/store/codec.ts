@@ -11,7 +11,7 @@ import type { KeptAnswer } from '../domain/history/pull-response.ts'
 import type { ReportNote } from '../domain/history/report-notes.ts'
 import { LISTED_ID_BYTES } from '../domain/history/sightings.ts'
 import { isObject, parseStored, type RawMembers } from '../domain/json-body.ts'
-import type { Tables } from './schema.ts'
+import type { Tables } from './tables.ts'
 
 /** Null: there are no unknown members, as in nearly all sightings. */
 export function encodeExtra(extra: RawMembers): string | null {

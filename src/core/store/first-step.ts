@@ -1,5 +1,5 @@
 import type { Migration } from 'kysely/migration'
-import { COLUMNS, type Column, type ColumnType } from './schema.ts'
+import { COLUMNS, type Column, type ColumnType } from './tables.ts'
 
 /** The indexes of the first step. A column with `+` is only in PostgreSQL's index: SQLite adds it by itself. */
 const INDEXES: readonly string[] = [

@@ -1,5 +1,5 @@
 import type { Compilable, CompiledQuery, Expression, Kysely, RawBuilder } from 'kysely'
-import type { Tables } from './schema.ts'
+import type { Tables } from './tables.ts'
 
 export type SqlValue = string | number | Uint8Array | SqlList | null
 

@@ -5,7 +5,7 @@ import { createFailureLog } from '../flow/log-digest.ts'
 import { createClaimAnswered, createPoller, createPollerPass, createPollsUnderWay, type PollsUnderWay } from '../flow/polling/poller.ts'
 import { findCarrierOutage } from '../flow/polling/upstream.ts'
 import { startWorker } from '../runtime/schedule.ts'
-import type { History } from './history.ts'
+import type { History } from './open-history.ts'
 import type { Relay } from './relay.ts'
 
 /** The counts of calls to the carrier are saved at least this often, and after every few calls. */

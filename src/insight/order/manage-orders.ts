@@ -2,7 +2,7 @@ import type { Actor } from '../../core/domain/admin/operator-action.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import { parseOrderContext } from '../../core/domain/history/order-context.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
-import type { Relay, Writes } from '../../core/flow/relay.ts'
+import type { Relay, Writes } from '../../core/flow/relay-part.ts'
 import type { SavedOrderAnswer } from './order.routes.ts'
 
 export type ManageOrders = ReturnType<typeof createManageOrders>

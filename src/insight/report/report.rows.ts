@@ -1,9 +1,9 @@
 import type { Kysely } from 'kysely'
 import { decodeReportNote } from '../../core/store/codec.ts'
 import type { Session } from '../../core/store/engine.ts'
-import type { Tables } from '../../core/store/schema.ts'
 import { loadSetting } from '../../core/store/settings.ts'
 import { statement } from '../../core/store/statement.ts'
+import type { Tables } from '../../core/store/tables.ts'
 import type { FoundNote, Outage, Proof } from './report.rules.ts'
 
 const oldestNotes = statement<{ limit: number }>()((db, p) =>

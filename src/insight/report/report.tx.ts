@@ -1,5 +1,5 @@
 import { dayIn } from '../../core/domain/calendar.ts'
-import { addReportTallies } from '../../core/store/admin/tallies.ts'
+import { addReportTallies } from '../../core/store/admin/tally-rows.ts'
 import { makeSetting, saveSetting } from '../../core/store/settings.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import { addOutage, addProofs, COUNTED_FROM, countProofs, readCountedFrom, takeLost, takeNotes } from './report.rows.ts'

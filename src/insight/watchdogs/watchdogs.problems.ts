@@ -2,7 +2,7 @@ import { type EventDescriptions, type EventsOf, since, time } from '../../consol
 import type { FindConcerns, Found } from '../../console/problems/concern.ts'
 import type { ConcernDescriptions } from '../../console/problems/concern-kinds.ts'
 import { counted, spanText } from '../../core/domain/amounts.ts'
-import type { Reads } from '../../core/flow/relay.ts'
+import type { Reads } from '../../core/flow/relay-part.ts'
 import { wholeNumber } from '../../core/http/server/answer-schemas.ts'
 import { countWaiting, heldSinceMs } from './watchdogs.rows.ts'
 

@@ -3,9 +3,9 @@ import type { Session } from '../../core/store/engine.ts'
 import { findByReference, loadContexts } from '../../core/store/history/order-contexts.ts'
 import { findIdentifier, loadNames } from '../../core/store/history/parcels.ts'
 import { loadBreachesOf } from '../../core/store/history/watched.ts'
-import { COLUMNS, type RowOf, type Tables } from '../../core/store/schema.ts'
 import { loadSetting, removeSetting, saveSetting } from '../../core/store/settings.ts'
 import { rowOf, statement } from '../../core/store/statement.ts'
+import { COLUMNS, type RowOf, type Tables } from '../../core/store/tables.ts'
 import type { FirstLoads, KnownBreach } from './watchdog.rules.ts'
 
 /** When to look at a parcel of which a told breach lasts, and which no rule will find stalled: when it changes. */

@@ -15,7 +15,7 @@ import type { KeptSighting } from '../../core/domain/history/sightings.ts'
 import { loadAnswersOf } from '../../core/store/history/answers.ts'
 import { loadContexts } from '../../core/store/history/order-contexts.ts'
 import { loadNames, pollableIdentifiers } from '../../core/store/history/parcels.ts'
-import { loadOrders } from '../../core/store/history/sightings.ts'
+import { loadOrders } from '../../core/store/history/sighting-rows.ts'
 import { BREACHES_MAX, loadBreachesOf, removeBreaches, removeWatched } from '../../core/store/history/watched.ts'
 import type { Transactions, WriteTx } from '../../core/store/write-store.ts'
 import {

@@ -1,6 +1,5 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, type RawBuilder, sql } from 'kysely'
 import type { Session } from '../../core/store/engine.ts'
-import type { Tables } from '../../core/store/schema.ts'
 import {
   type Dialect,
   type Params,
@@ -11,6 +10,7 @@ import {
   type Statement,
   statement,
 } from '../../core/store/statement.ts'
+import type { Tables } from '../../core/store/tables.ts'
 
 const postgresDialect: Dialect = {
   builder: new Kysely<Tables>({

@@ -7,7 +7,7 @@ import { type MoveMark, refuseMoved } from '../../upkeep/moving/store-moves.rows
 import { timelineOf } from './admin/lost-commits.ts'
 import { createParcelVersions, QUERIES_AT_ONCE } from './history/postgres-parcels.ts'
 import { readMark } from './moving/postgres-move-mark.ts'
-import { createBudgetStore, createSharedFlights, createSharedToken } from './polling/shared-carrier.ts'
+import { createBudgetStore, createSharedFlights, createSharedToken } from './polling/postgres-shared-carrier.ts'
 import { createPostgresReader, createPostgresWriter, type PostgresOptions } from './postgres.ts'
 import { openingFailure } from './postgres-failure.ts'
 import { migratePostgres } from './postgres-migrate.ts'

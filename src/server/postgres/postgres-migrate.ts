@@ -3,7 +3,7 @@ import type { Migration } from 'kysely/migration'
 import type { Pool } from 'pg'
 import { systemCode } from '../../core/domain/errors.ts'
 import { BACKFILL_ROWS, type Backfill, MADE_UNRELEASED } from '../../core/store/first-step.ts'
-import * as steps from './migrations/steps.ts'
+import * as steps from './migrations/postgres-steps.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is made for one schema. */

@@ -39,7 +39,7 @@ import {
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
 import { createInboxNumbers, type InboxNumbers, PROVISIONAL } from './history/provisional.ts'
-import { forgetFlights } from './polling/shared-carrier.ts'
+import { forgetFlights } from './polling/postgres-shared-carrier.ts'
 import { isStorageFailure, type PostgresSession, type PostgresWriter } from './postgres.ts'
 import { rawStatement } from './postgres-dialect.ts'
 import { metAnother } from './postgres-failure.ts'

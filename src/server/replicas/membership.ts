@@ -1,6 +1,6 @@
 import { dispatcherOf, endpointOf, type Replica, type ReplicaConfig, type Role } from '../../core/domain/admin/replica.ts'
-import type { Reads, Relay } from '../../core/flow/relay.ts'
-import type { Membership } from '../../core/wiring/membership.ts'
+import type { Reads, Relay } from '../../core/flow/relay-part.ts'
+import type { Membership } from '../../core/wiring/replica-name.ts'
 import {
   type LapseReason,
   openReplicaLease,

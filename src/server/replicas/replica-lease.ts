@@ -1,7 +1,7 @@
 import type { Concern } from '../../console/problems/concern-kinds.ts'
 import { endpointOf, type Replica, type ReplicaConfig, type Role } from '../../core/domain/admin/replica.ts'
 import type { Clock } from '../../core/flow/ports.ts'
-import type { Relay } from '../../core/flow/relay.ts'
+import type { Relay } from '../../core/flow/relay-part.ts'
 
 /** `serverMs`: the server's clock, epoch milliseconds. `askedMs`, `heardMs`: our monotonic clock at the request and at the answer. */
 export interface TimeSample {

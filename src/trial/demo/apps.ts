@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Sandbox } from '../sandbox/control-api.ts'
 import type { Happening, Picture, PushCounts, ReplicaNews } from './picture.ts'
-import type { DemoReplica } from './replicas.ts'
+import type { DemoReplica } from './start-replicas.ts'
 
 /** An app to which the relay pushes events. It relies only on its shared key and the documented headers. */
 export type Subscriber = Awaited<ReturnType<typeof startSubscriber>>

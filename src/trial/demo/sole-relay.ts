@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { startRelay } from '../../app.ts'
 import type { Config } from '../../core/config/config.ts'
 import type { Log } from '../../core/flow/ports.ts'
-import type { DemoRelays } from './replicas.ts'
+import type { DemoRelays } from './start-replicas.ts'
 
 export interface SoleRelayOptions {
   readonly folder: string

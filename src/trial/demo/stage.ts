@@ -10,7 +10,7 @@ import { DEMO_CONFIG } from '../../package-files.ts'
 import type { Sandbox } from '../sandbox/control-api.ts'
 import { startSandbox } from '../sandbox/sandbox.ts'
 import { type Subscriber, startSubscriber, startTroubledApps, type TroubledApps } from './apps.ts'
-import type { DemoRelays, ReplicasOptions } from './replicas.ts'
+import type { DemoRelays, ReplicasOptions } from './start-replicas.ts'
 
 export interface StageOptions {
   readonly store: 'sqlite' | 'postgres'
@@ -126,7 +126,7 @@ async function startStage(options: StageOptions, find: typeof findPort, started:
 /** Imports only the code for the chosen engine. */
 async function startRelays(config: Config, options: ReplicasOptions & Pick<StageOptions, 'store'>): Promise<DemoRelays> {
   if (options.store === 'sqlite') return await (await import('./sole-relay.ts')).startSoleRelay(config, options)
-  return await (await import('./replicas.ts')).startReplicas(config, options)
+  return await (await import('./start-replicas.ts')).startReplicas(config, options)
 }
 
 function startCarrier(config: Config, { parcels, seconds, seed, loss }: StageOptions, port: number, webhookUrl: string): Promise<Sandbox> {

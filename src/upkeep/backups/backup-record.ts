@@ -1,5 +1,5 @@
 import type { Unstored } from '../../console/events/unstored.ts'
-import type { Part, Writes } from '../../core/flow/relay.ts'
+import type { Part, Writes } from '../../core/flow/relay-part.ts'
 import { type BackupFolder, type BackupState, type MadeBackup, NO_BACKUPS, stateAfterBackup } from './backup.rules.ts'
 
 interface Attempt {

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import type { Part } from '../../core/flow/relay.ts'
+import type { Part } from '../../core/flow/relay-part.ts'
 import { instrumentsOf } from '../../core/ops/instruments.ts'
 import type { ManageBackups } from './manage-backups.ts'
 

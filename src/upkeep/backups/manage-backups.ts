@@ -5,7 +5,7 @@ import { AppError } from '../../core/domain/errors.ts'
 import { isObject, member } from '../../core/domain/json-body.ts'
 import { wrongInput } from '../../core/domain/read-input.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
-import type { Part, Reads, Writes } from '../../core/flow/relay.ts'
+import type { Part, Reads, Writes } from '../../core/flow/relay-part.ts'
 import type { ErasureTrace } from '../erasure/erasure.rules.ts'
 import {
   type BackupFile,

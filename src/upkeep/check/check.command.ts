@@ -18,7 +18,7 @@ import { fingerprintKey } from '../../core/domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../core/domain/errors.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
 import type { InspectedEndpointAnswer } from '../../core/http/delivery/endpoints.routes.ts'
-import type { LoadServerStores } from '../server-stores.ts'
+import type { LoadServerStores } from '../stores-on-servers.ts'
 import type { CheckAnswer } from './check.routes.ts'
 import { type CheckLine, failed, inOrder, isRed, ok, warning } from './check.rules.ts'
 

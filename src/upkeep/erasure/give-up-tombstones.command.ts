@@ -3,7 +3,7 @@ import { asOwnerOfStore, readStoreSettings } from '../../console/cli/asking/conf
 import { fail } from '../../console/cli/exit-codes.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
-import type { LoadServerStores } from '../server-stores.ts'
+import type { LoadServerStores } from '../stores-on-servers.ts'
 import type { LostTombstones } from './lost-tombstones.ts'
 
 /** `secrets give-up-tombstones`: forgets what was erased in the store of a stopped relay. */

@@ -10,8 +10,8 @@ import { setTombstonesAside } from '../../core/store/sqlite/tombstone-file.ts'
 import { openAtRestKeys } from '../../core/wiring/at-rest-keys.ts'
 import { inspectSqlite } from '../check/inspect-sqlite.ts'
 import { whoRuns } from '../restore/run-restore.ts'
-import type { ServerStores } from '../server-stores.ts'
 import { sqlite } from '../sqlite-engine.ts'
+import type { ServerStores } from '../stores-on-servers.ts'
 
 /** Tombstones whose key no at-rest key decrypts, so that no relay starts on their store. */
 export interface LostTombstones {

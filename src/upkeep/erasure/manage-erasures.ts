@@ -5,7 +5,7 @@ import { counted } from '../../core/domain/amounts.ts'
 import { AppError } from '../../core/domain/errors.ts'
 import type { StorageState } from '../../core/domain/history/erased.ts'
 import { readIdentifier } from '../../core/domain/identifiers.ts'
-import type { Part, Writes } from '../../core/flow/relay.ts'
+import type { Part, Writes } from '../../core/flow/relay-part.ts'
 import type { ErasedParcels, SearchedMentions, SearchedPage } from './erasure.rows.ts'
 import {
   addErased,

@@ -4,7 +4,7 @@ import type { Config } from '../../core/config/config.ts'
 import { AppError, isStorageFailure, lacksRoom, storeUnavailable } from '../../core/domain/errors.ts'
 import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
 import type { Vault } from '../../core/flow/ports.ts'
-import type { Part, Writes } from '../../core/flow/relay.ts'
+import type { Part, Writes } from '../../core/flow/relay-part.ts'
 import type { Relay } from '../../core/wiring/relay.ts'
 import { finishErasures, searchRecords } from './manage-erasures.ts'
 

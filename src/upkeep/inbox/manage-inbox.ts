@@ -5,7 +5,7 @@ import type { BatchReport, RecordOutcome, Reprocessed } from '../../core/domain/
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import type { HeldGroup, HeldSelection, InboxState, InspectedPush } from '../../core/domain/ingest/inbox.ts'
 import type { RefusedSender } from '../../core/flow/ingest/receive.ts'
-import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay-part.ts'
 
 export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
 /** The states of pushes that `reprocessAll` can process again. */

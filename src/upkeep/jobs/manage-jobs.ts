@@ -1,7 +1,7 @@
 import type { Job } from '../../core/domain/admin/job.ts'
 import type { Actor } from '../../core/domain/admin/operator-action.ts'
 import { AppError } from '../../core/domain/errors.ts'
-import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay-part.ts'
 import { rebuiltBy } from '../rebuild/rebuild.rules.ts'
 
 /** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw text from the path. Throws `not_found` for an unknown id. */

@@ -4,7 +4,7 @@ import { AppError } from '../../core/domain/errors.ts'
 import { isObject, member } from '../../core/domain/json-body.ts'
 import { wrongInput } from '../../core/domain/read-input.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
-import type { Part, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Part, Relay, Writes } from '../../core/flow/relay-part.ts'
 import { MOVE_WAS_STOPPED, type MoveProgress } from './store-move.rules.ts'
 
 /** A move of the store, on a thread of its own. Both stores are open. */

@@ -3,7 +3,7 @@ import { addRelayOptions, type ClientOptions, openRelay } from '../../console/cl
 import { asOwnerOfStore, readStoreSettings } from '../../console/cli/asking/config-file.ts'
 import { fail, failUsage } from '../../console/cli/exit-codes.ts'
 import { runJob, type StepNames } from '../jobs/follow-job.ts'
-import type { LoadServerStores } from '../server-stores.ts'
+import type { LoadServerStores } from '../stores-on-servers.ts'
 
 interface MoveOptions extends ClientOptions {
   readonly to?: string

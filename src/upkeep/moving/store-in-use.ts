@@ -11,7 +11,7 @@ import { OPENING_MS, tryOpening } from '../../core/runtime/opening/try-opening.t
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { behindLinks } from '../../core/store/sqlite/lock.ts'
 import { STORE_SUFFIXES } from '../../core/store/sqlite/whole-file.ts'
-import type { ServerStores } from '../server-stores.ts'
+import type { ServerStores } from '../stores-on-servers.ts'
 import { sqliteMoves } from './sqlite-moves.ts'
 import type { MoveMark, StoreHold, StoreMoves } from './store-moves.rows.ts'
 

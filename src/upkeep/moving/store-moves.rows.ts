@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Session } from '../../core/store/engine.ts'
-import { COLUMNS, type Column, type Tables } from '../../core/store/schema.ts'
 import { loadSetting } from '../../core/store/settings.ts'
+import { COLUMNS, type Column, type Tables } from '../../core/store/tables.ts'
 import { type LeftStore, parseLeftStores, type StoredRow, type StoreNumbers } from './store-move.rules.ts'
 
 /** If the store is a file, no other relay can begin to use it before `release`. */

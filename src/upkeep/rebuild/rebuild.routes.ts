@@ -3,7 +3,7 @@ import type { Actor, OperatorAction } from '../../core/domain/admin/operator-act
 import { AppError } from '../../core/domain/errors.ts'
 import { describeBadIdentifier, parseIdentifier } from '../../core/domain/identifiers.ts'
 import { readInput, wrongInput } from '../../core/domain/read-input.ts'
-import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay-part.ts'
 import { location } from '../../core/http/server/answer-schemas.ts'
 import { flag, query } from '../../core/http/server/route.ts'
 import { jsonBody, queryRoute } from '../../core/http/server/route-shapes.ts'

@@ -1,5 +1,5 @@
-import type { Refusal } from '../../core/domain/ingest/refused-pushes.ts'
-import type { Reads } from '../../core/flow/relay.ts'
+import type { Refusal } from '../../core/domain/ingest/refused-spells.ts'
+import type { Reads } from '../../core/flow/relay-part.ts'
 import type { Transactions } from '../../core/store/write-store.ts'
 import { addRefusal, listRefusals } from './refusals.rows.ts'
 import type { KeptRefusal } from './refusals.rules.ts'

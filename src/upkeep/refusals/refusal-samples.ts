@@ -1,6 +1,6 @@
-import type { Refusal, RefusalKeys, RefusalSamples, RefusedPush } from '../../core/domain/ingest/refused-pushes.ts'
+import type { Refusal, RefusalKeys, RefusalSamples, RefusedPush } from '../../core/domain/ingest/refused-spells.ts'
 import type { NamedKey } from '../../core/domain/ingest/signature.ts'
-import type { Part, Relay } from '../../core/flow/relay.ts'
+import type { Part, Relay } from '../../core/flow/relay-part.ts'
 import { explainRefusal } from './refusals.rules.ts'
 
 interface RefusalSamplesPorts extends Pick<Relay, 'clock'>, Part<'log', 'warn'> {

@@ -1,9 +1,9 @@
 import type { Selectable } from 'kysely'
-import type { Refusal } from '../../core/domain/ingest/refused-pushes.ts'
+import type { Refusal } from '../../core/domain/ingest/refused-spells.ts'
 import { parseStored } from '../../core/domain/json-body.ts'
 import type { Session } from '../../core/store/engine.ts'
-import { COLUMNS, type RowOf, type Tables } from '../../core/store/schema.ts'
 import { rowOf, statement } from '../../core/store/statement.ts'
+import { COLUMNS, type RowOf, type Tables } from '../../core/store/tables.ts'
 import { type MismatchCause, readCause } from './mismatch-causes.rules.ts'
 import { type KeptRefusal, REFUSALS_KEPT } from './refusals.rules.ts'
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { Refusal, RefusedPush } from '../../core/domain/ingest/refused-pushes.ts'
+import type { Refusal, RefusedPush } from '../../core/domain/ingest/refused-spells.ts'
 import { type Explanation, type SuspectPush, searchMismatch } from './explain-mismatch.rules.ts'
 
-declare module '../../core/domain/ingest/refused-pushes.ts' {
+declare module '../../core/domain/ingest/refused-spells.ts' {
   /** Why the signature does not match. Contains neither the body nor a key. */
   interface Refusal extends Explanation {
     /** Some of the push's headers by name, with values of limited length. */

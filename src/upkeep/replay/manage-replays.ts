@@ -6,7 +6,7 @@ import type { FeedItem, FeedKind } from '../../core/domain/delivery/feed-entry.t
 import { AppError } from '../../core/domain/errors.ts'
 import { createReplays, type ReplaysPorts } from '../../core/flow/delivery/janitor.ts'
 import { anyOf, ENDED, findParcelId } from '../../core/flow/delivery/manage-deliveries.ts'
-import type { Reads, Writes } from '../../core/flow/relay.ts'
+import type { Reads, Writes } from '../../core/flow/relay-part.ts'
 import type { ReadSide } from '../../core/store/read-store.ts'
 import { parseReplayOrder, type ReplayOrder } from './replay.rules.ts'
 

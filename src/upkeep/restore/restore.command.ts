@@ -3,7 +3,7 @@ import { asOwnerOfStore, readStoreSettings } from '../../console/cli/asking/conf
 import { EXIT, fail } from '../../console/cli/exit-codes.ts'
 import { counted } from '../../core/domain/amounts.ts'
 import { describeFailure } from '../../core/domain/system-reason.ts'
-import type { LoadServerStores } from '../server-stores.ts'
+import type { LoadServerStores } from '../stores-on-servers.ts'
 import type { markStore, restoreStore } from './run-restore.ts'
 
 interface RestoreOptions {

@@ -6,7 +6,7 @@ import { TOMBSTONE_SEAL } from '../../core/domain/history/erased.ts'
 import { createVault, nameKey } from '../../core/ops/vault.ts'
 import { systemClock } from '../../core/runtime/system-clock.ts'
 import { readGivenTombstones } from '../../core/store/sqlite/tombstone-file.ts'
-import type { ServerStores } from '../server-stores.ts'
+import type { ServerStores } from '../stores-on-servers.ts'
 import type { SealedEndpoint } from './inspect-stores.ts'
 import { type ProvedKeys, type Restored, type RestoreOrder, type RestorePorts, restoreBackup } from './restore-backup.ts'
 

@@ -6,10 +6,10 @@ import { DELIVERY_STATE, decodeParcel } from '../../core/store/codec.ts'
 import { waitingAt } from '../../core/store/delivery/deliveries.ts'
 import { prunedTo } from '../../core/store/delivery/feed.ts'
 import type { Session } from '../../core/store/engine.ts'
-import { INBOX_STATES } from '../../core/store/ingest/inbox.ts'
-import type { Tables } from '../../core/store/schema.ts'
+import { INBOX_STATES } from '../../core/store/ingest/inbox-rows.ts'
 import { loadSetting } from '../../core/store/settings.ts'
 import { statement } from '../../core/store/statement.ts'
+import type { Tables } from '../../core/store/tables.ts'
 import type { AgedDelivery, AgedPush, AgeMark, ParcelAge, UnrecordedPush } from './retention.rules.ts'
 
 /** A page of rows older than `beforeMs`, the oldest first. `after`: the last row of the previous page. */

@@ -3,7 +3,7 @@ import type { Job } from '../../core/domain/admin/job.ts'
 import type { Actor } from '../../core/domain/admin/operator-action.ts'
 import type { TimeCursor } from '../../core/domain/delivery/operator-event.ts'
 import { AppError } from '../../core/domain/errors.ts'
-import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay-part.ts'
 import { type AgedReads, createAgedReads } from './aged-rows.rows.ts'
 import { loadRetention } from './remove-aged.rows.ts'
 import {

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import type { Reads } from '../../core/flow/relay.ts'
+import type { Reads } from '../../core/flow/relay-part.ts'
 import { instrumentsOf } from '../../core/ops/instruments.ts'
 import { loadRetention } from './remove-aged.rows.ts'
 import { RETENTION_STAGES } from './retention.rules.ts'

@@ -2,7 +2,7 @@ import { amounts, type EventDescriptions, type EventsOf, since, texts, time } fr
 import type { FindConcerns, Found, SeenBefore } from '../../console/problems/concern.ts'
 import type { ConcernDescriptions } from '../../console/problems/concern-kinds.ts'
 import { countText } from '../../core/domain/amounts.ts'
-import type { Reads } from '../../core/flow/relay.ts'
+import type { Reads } from '../../core/flow/relay-part.ts'
 import { loadRetention } from './remove-aged.rows.ts'
 import { isHeldLong, PASS_LATE_MS, type RetentionReport } from './retention.rules.ts'
 

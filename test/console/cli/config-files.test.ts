@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
-import { presentSchema } from '../../../src/console/cli/config.ts'
+import { presentSchema } from '../../../src/console/cli/config.command.ts'
 import { redactedConfig } from '../../../src/console/cli/redacted-config.ts'
 import { JSON_SCHEMA, loadConfig, SECTIONS } from '../../support/relay/load-config.ts'
 import { CANARY, HASH, headlinesOf, load, minimal, withLines } from './config-cases.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createFollowedDeliveries } from '../../../src/console/cli/tail.ts'
+import { createFollowedDeliveries } from '../../../src/console/cli/tail.command.ts'
 import { readTimeOption, until } from '../../../src/console/cli/terminal.ts'
 
 const listOf = (ids: readonly number[], next: string | null) => ({

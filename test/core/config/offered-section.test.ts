@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { needsRestart } from '../../../src/assembly/reloading.ts'
-import { presentReference } from '../../../src/console/cli/config.ts'
+import { presentReference } from '../../../src/console/cli/config.command.ts'
 import { redactedConfig } from '../../../src/console/cli/redacted-config.ts'
 import { type Config, ConfigError, configJsonSchema, loadConfig } from '../../../src/core/config/config.ts'
 import type { Section } from '../../../src/core/config/schema.ts'

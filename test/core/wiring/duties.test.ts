@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Duty } from '../../../src/core/flow/ports.ts'
 import { systemClock } from '../../../src/core/runtime/system-clock.ts'
 import { createClosing } from '../../../src/core/wiring/closing.ts'
-import { createDuties } from '../../../src/core/wiring/duties.ts'
+import { createDuties } from '../../../src/core/wiring/create-duties.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
 const MB = 1024 ** 2

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { createBudgetStore } from '../../../src/server/postgres/polling/shared-carrier.ts'
+import { createBudgetStore } from '../../../src/server/postgres/polling/postgres-shared-carrier.ts'
 import { createPostgresWriter } from '../../../src/server/postgres/postgres.ts'
 import { createStepByStepBudget, randomRequests } from '../../core/domain/polling/step-by-step-budget.ts'
 import { startTcpProxy } from '../../support/network/tcp-proxy.ts'

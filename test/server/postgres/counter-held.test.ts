@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 import { expect, test } from 'vitest'
-import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../src/assembly/open-write-side.ts'
 import type { ConfiguredEndpoint } from '../../../src/core/domain/delivery/endpoint-state.ts'
 import type { WriteSide } from '../../../src/core/flow/write-side.ts'
 import { createPostgresWriter } from '../../../src/server/postgres/postgres.ts'

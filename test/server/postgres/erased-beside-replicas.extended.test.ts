@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { flightKey } from '../../../src/server/postgres/polling/shared-carrier.ts'
+import { flightKey } from '../../../src/server/postgres/polling/postgres-shared-carrier.ts'
 import { openSharedCarrier, postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { aRule } from '../../support/insight/a-rule.ts'
 import { openWatched } from '../../support/insight/open-watched.ts'

@@ -1,6 +1,6 @@
 import type { Client } from 'pg'
 import { describe, expect, test } from 'vitest'
-import { flightKey } from '../../../src/server/postgres/polling/shared-carrier.ts'
+import { flightKey } from '../../../src/server/postgres/polling/postgres-shared-carrier.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { openErasures } from '../../support/store/erasures.ts'

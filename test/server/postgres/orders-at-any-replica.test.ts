@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../src/assembly/open-write-side.ts'
 import { postgres } from '../../../src/server/postgres/postgres-engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { strictLog } from '../../support/history/observed.ts'

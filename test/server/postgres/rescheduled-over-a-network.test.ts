@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { createWriteSide } from '../../../src/assembly/write-side.ts'
+import { createWriteSide } from '../../../src/assembly/open-write-side.ts'
 import type { PushHealth } from '../../../src/core/domain/polling/push-health.ts'
 import { createCarrierModelKeeper } from '../../../src/core/flow/polling/carrier-model.ts'
 import { openModelCheckpoint } from '../../../src/core/flow/polling/model-checkpoint.ts'

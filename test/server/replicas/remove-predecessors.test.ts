@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Replica } from '../../../src/core/domain/admin/replica.ts'
-import { nameReplica } from '../../../src/core/wiring/membership.ts'
+import { nameReplica } from '../../../src/core/wiring/replica-name.ts'
 import { removePredecessors } from '../../../src/server/replicas/replicas.ts'
 
 const NOW_MS = 100_000

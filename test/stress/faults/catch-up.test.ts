@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../src/assembly/open-write-side.ts'
 import { closeOpened, json, openCarrier } from '../../core/carrier/carrier-double.ts'
 import { eventually } from '../../faults/world.ts'
 import { answerBody } from '../../support/history/builders.ts'

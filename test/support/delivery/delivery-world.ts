@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { openWriteSide, type WriteSideOptions } from '../../../src/assembly/write-side.ts'
+import { openWriteSide, type WriteSideOptions } from '../../../src/assembly/open-write-side.ts'
 import type { ClaimedDelivery, DispatchRoundReport, SettledAttempt } from '../../../src/core/domain/delivery/dispatch-round.ts'
 import type { EndpointSettings, EndpointState } from '../../../src/core/domain/delivery/endpoint-state.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../src/assembly/open-write-side.ts'
 import type { IncomingPoll } from '../../../src/core/domain/history/recording.ts'
 import type { Rest } from '../../../src/core/domain/instant.ts'
 import type { CarrierAnswer } from '../../../src/core/domain/polling/carrier-answer.ts'

@@ -1,6 +1,6 @@
 import { encodeAll, encodeLatest } from '../../../src/core/domain/history/pull-response.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
-import { createLookBack } from '../../../src/insight/as-of/look-back.ts'
+import { createLookBack } from '../../../src/insight/as-of/create-look-back.ts'
 import type { PolledEntry } from '../history/builders.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, NOON } from '../runner/constants.ts'
 import { drawWith, seeded } from '../runner/seeded.ts'

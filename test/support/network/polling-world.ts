@@ -1,4 +1,4 @@
-import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../src/assembly/open-write-side.ts'
 import { createParcelCommands } from '../../../src/console/parcels/parcel-commands.ts'
 import type { CarrierAnswer } from '../../../src/core/domain/polling/carrier-answer.ts'
 import type { DuePoll } from '../../../src/core/domain/polling/poll.ts'

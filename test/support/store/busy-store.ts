@@ -1,4 +1,4 @@
-import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../src/assembly/open-write-side.ts'
 import type { ClaimedDelivery, SettledAttempt } from '../../../src/core/domain/delivery/dispatch-round.ts'
 import type { Engine } from '../../../src/core/store/contract.ts'
 import { addEndpoint } from '../delivery/stored-endpoint.ts'

@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import { Kysely, PostgresDialect, SqliteDialect, sql } from 'kysely'
 import { Pool } from 'pg'
 import { began as ofSqlite } from '../../../src/core/store/sqlite/migrations/steps.ts'
-import { began as ofPostgres } from '../../../src/server/postgres/migrations/steps.ts'
+import { began as ofPostgres } from '../../../src/server/postgres/migrations/postgres-steps.ts'
 
 const WITHOUT = [
   'drop index if exists feed_backfill',

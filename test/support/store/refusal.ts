@@ -1,5 +1,5 @@
 import type { StoredRefused } from '../../../src/console/refused/refused-pushes.rules.ts'
-import type { Refusal } from '../../../src/core/domain/ingest/refused-pushes.ts'
+import type { Refusal } from '../../../src/core/domain/ingest/refused-spells.ts'
 import { NOON } from '../runner/constants.ts'
 
 export const REFUSAL: Refusal = {

@@ -1,4 +1,4 @@
-import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../src/assembly/open-write-side.ts'
 import type { ClaimedDelivery, SettledAttempt } from '../../../src/core/domain/delivery/dispatch-round.ts'
 import type { EndpointSettings } from '../../../src/core/domain/delivery/endpoint-state.ts'
 import type { WriteSide } from '../../../src/core/flow/write-side.ts'

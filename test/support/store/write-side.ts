@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { openWriteSide } from '../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../src/assembly/open-write-side.ts'
 import { StorageFailure } from '../../../src/core/domain/errors.ts'
 import type { BatchReport, Incoming } from '../../../src/core/domain/history/recording.ts'
 import type { IncomingPush } from '../../../src/core/domain/ingest/inbox.ts'

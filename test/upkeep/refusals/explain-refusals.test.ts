@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { Refusal, RefusedPush } from '../../../src/core/domain/ingest/refused-pushes.ts'
+import type { Refusal, RefusedPush } from '../../../src/core/domain/ingest/refused-spells.ts'
 import { signBody } from '../../../src/core/domain/ingest/signature.ts'
 import { createRefusalSamples } from '../../../src/upkeep/refusals/refusal-samples.ts'
 

@@ -16,7 +16,7 @@ import {
 } from '../../domain/polling/call-budget.ts'
 import { systemReason } from '../../domain/system-reason.ts'
 import type { Log } from '../../flow/ports.ts'
-import type { Relay } from '../../flow/relay.ts'
+import type { Relay } from '../../flow/relay-part.ts'
 import type { AskingClock } from '../call/carrier-time.ts'
 
 /**

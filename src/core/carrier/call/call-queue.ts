@@ -1,6 +1,6 @@
 import { clampRetryAfterMs } from '../../domain/instant.ts'
 import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
-import type { Relay } from '../../flow/relay.ts'
+import type { Relay } from '../../flow/relay-part.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { OwnBudget, SlotResult } from '../budget/own-budget.ts'
 

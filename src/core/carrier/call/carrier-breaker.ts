@@ -15,7 +15,7 @@ import {
   startProbe,
 } from '../../domain/polling/breaker.ts'
 import { type CallPriority, type CarrierOutage, type CarrierState, lacksAnswer } from '../../domain/polling/carrier-answer.ts'
-import type { Relay } from '../../flow/relay.ts'
+import type { Relay } from '../../flow/relay-part.ts'
 import type { StatusOutcome } from './status-call.ts'
 
 /** The part of a question to the carrier that the breaker looks at. */

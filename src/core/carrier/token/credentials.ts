@@ -3,7 +3,7 @@ import { clampRetryAfterMs } from '../../domain/instant.ts'
 import type { CredentialRefusal, RefusedBy } from '../../domain/polling/call-budget.ts'
 import type { CarrierState, TokenState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { Clock } from '../../flow/ports.ts'
-import type { Relay } from '../../flow/relay.ts'
+import type { Relay } from '../../flow/relay-part.ts'
 import { remainingWaitMs } from '../budget/own-budget.ts'
 import type { NoToken, TokenRequestOptions } from './token-request.ts'
 

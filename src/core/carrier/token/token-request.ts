@@ -1,7 +1,7 @@
 import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/instant.ts'
 import { isObject, member, readJson } from '../../domain/json-body.ts'
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
-import type { Relay } from '../../flow/relay.ts'
+import type { Relay } from '../../flow/relay-part.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
 import { type Answered, type Exchange, type Failed, spentBy, withQuickRetries } from '../call/exchange.ts'
 

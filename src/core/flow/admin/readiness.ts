@@ -2,12 +2,12 @@ import { DISK_FULL } from '../../domain/admin/disk-room.ts'
 import { bytesText } from '../../domain/amounts.ts'
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../domain/errors.ts'
-import type { MisdirectedPath } from '../../domain/ingest/refused-pushes.ts'
+import type { MisdirectedPath } from '../../domain/ingest/refused-spells.ts'
 import { type CarrierState, carrierStanding, failureCode } from '../../domain/polling/carrier-answer.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import { reasonOfCode } from '../../domain/system-reason.ts'
 import type { Carrier } from '../ports.ts'
-import type { Reads } from '../relay.ts'
+import type { Reads } from '../relay-part.ts'
 
 /** The answer of `/readyz`: whether the relay can take pushes and answer reads. */
 export interface Readiness {

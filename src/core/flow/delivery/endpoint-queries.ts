@@ -14,7 +14,7 @@ import {
 } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ReadSide } from '../../store/read-store.ts'
-import type { Part, Reads } from '../relay.ts'
+import type { Part, Reads } from '../relay-part.ts'
 import type { SignerOf } from './dispatching/send-delivery.ts'
 
 /** The next attempt at a failing endpoint, epoch milliseconds. */

@@ -2,7 +2,7 @@ import { type FeedGap, gapAt } from '../../domain/admin/restore.ts'
 import { encodeFeedItem, type FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { FeedSignal } from '../ports.ts'
-import type { Part, Reads } from '../relay.ts'
+import type { Part, Reads } from '../relay-part.ts'
 
 export interface FeedPage {
   readonly events: readonly EncodedEvent[]

@@ -3,7 +3,7 @@ import type { EndedReplay, ReplayedBatch } from '../../domain/delivery/delivery-
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Duty } from '../ports.ts'
-import type { Part, Reads, Relay, Writes } from '../relay.ts'
+import type { Part, Reads, Relay, Writes } from '../relay-part.ts'
 
 /** Small, because a push that arrives during a replay waits for up to one batch. */
 const REPLAY_BATCH_SIZE = 100

@@ -13,7 +13,7 @@ import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import { readIdentifier } from '../../domain/identifiers.ts'
 import { wrongInput } from '../../domain/read-input.ts'
-import type { Reads, Relay, Writes } from '../relay.ts'
+import type { Reads, Relay, Writes } from '../relay-part.ts'
 import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
 import { createReplays } from './janitor.ts'
 

@@ -7,7 +7,7 @@ import { fetchableLanguage } from '../../domain/languages.ts'
 import { describeSpent } from '../../domain/polling/call-budget.ts'
 import { isUnusable } from '../../domain/polling/carrier-answer.ts'
 import type { Carrier, Memory } from '../ports.ts'
-import type { Reads, Relay, Writes } from '../relay.ts'
+import type { Reads, Relay, Writes } from '../relay-part.ts'
 import { alone, createSingleFlight, type Flight, type SharedFlight } from '../shared-flight.ts'
 import type { Freshness, ParsedQuestion } from './answer.ts'
 

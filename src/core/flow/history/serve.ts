@@ -4,7 +4,7 @@ import { isLanguageMissing } from '../../domain/history/pull-response.ts'
 import { fetchableLanguage } from '../../domain/languages.ts'
 import type { ReadSide } from '../../store/read-store.ts'
 import type { AnswerCache, CachedAnswer } from '../ports.ts'
-import type { Part } from '../relay.ts'
+import type { Part } from '../relay-part.ts'
 import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, type ParsedQuestion, parseQuestion, presentServed, type Question, type Served } from './answer.ts'
 import {

@@ -4,11 +4,11 @@ import type { RecordOutcome } from '../../domain/history/recording.ts'
 import { parseIdentifier } from '../../domain/identifiers.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { isCheckPush, type ParseEvent, parsePush, parseWebhookEvent } from '../../domain/ingest/parse-push.ts'
-import type { RefusalSamples, RefusedPush } from '../../domain/ingest/refused-pushes.ts'
+import type { RefusalSamples, RefusedPush } from '../../domain/ingest/refused-spells.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import { type Instant, parseInstant } from '../../domain/instant.ts'
 import type { Memory } from '../ports.ts'
-import type { Part, Relay } from '../relay.ts'
+import type { Part, Relay } from '../relay-part.ts'
 
 /** A push as it came: `body` is not yet decoded, decompressed or parsed (DOMAIN 5.1). */
 interface PushRequest {

@@ -1,7 +1,7 @@
 import type { DuePoll, MissedPush } from '../../domain/polling/poll.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import { createFailureLog } from '../log-digest.ts'
-import type { Part, Reads, Relay, Writes } from '../relay.ts'
+import type { Part, Reads, Relay, Writes } from '../relay-part.ts'
 import type { Refresh } from './refresh.ts'
 import type { SharedModel } from './shared-model.ts'
 

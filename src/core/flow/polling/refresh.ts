@@ -14,7 +14,7 @@ import {
 } from '../../domain/polling/carrier-answer.ts'
 import type { DuePoll, PollFailure } from '../../domain/polling/poll.ts'
 import type { Carrier } from '../ports.ts'
-import type { Part, Reads, Relay, Writes } from '../relay.ts'
+import type { Part, Reads, Relay, Writes } from '../relay-part.ts'
 import { alone, type SharedFlight } from '../shared-flight.ts'
 
 export interface RefreshPorts

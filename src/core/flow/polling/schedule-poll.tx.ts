@@ -13,7 +13,7 @@ import {
   type PollFailure,
   scheduleNextPoll,
 } from '../../domain/polling/poll.ts'
-import { addReportNote } from '../../store/admin/report-notes.ts'
+import { addReportNote } from '../../store/admin/report-note-rows.ts'
 import type { Session } from '../../store/engine.ts'
 import { markRefused, pollableFrom, pollableIdentifiers } from '../../store/history/parcels.ts'
 import { dropExpectedPushes, duePushes } from '../../store/polling/due-polls.ts'

@@ -1,7 +1,7 @@
 import { encodeLesson, type Lesson, parseLesson } from '../../domain/polling/model-codec.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
 import type { LessonTable } from '../../store/polling/shared-carrier.ts'
-import type { Relay } from '../relay.ts'
+import type { Relay } from '../relay-part.ts'
 import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
 

@@ -8,7 +8,7 @@ import {
 } from '../../domain/polling/carrier-answer.ts'
 import { isTlsFault } from '../../domain/system-reason.ts'
 import type { Carrier } from '../ports.ts'
-import type { Reads, Writes } from '../relay.ts'
+import type { Reads, Writes } from '../relay-part.ts'
 
 interface UpstreamPorts extends Writes<'pushChannel'> {
   readonly carrier: Pick<Carrier, 'state'>

@@ -6,7 +6,7 @@ import type { FeedFollower, FeedPage, FollowFeed } from '../../flow/delivery/fee
 import type { Log } from '../../flow/ports.ts'
 import { type AnswerOf, identifier, instant, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { type Authorize, type HoldAccess, leavingOf } from '../server/authorize.ts'
-import { EdgeError } from '../server/errors.ts'
+import { EdgeError } from '../server/problems.ts'
 import { headerValues } from '../server/request-headers.ts'
 import { apiRoute, count, durationMs, query, whole } from '../server/route.ts'
 

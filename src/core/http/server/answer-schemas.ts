@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { z } from 'zod'
-import { PROBLEMS, type ProblemCode } from './errors.ts'
+import { PROBLEMS, type ProblemCode } from './problems.ts'
 import type { RouteAnswer, RouteRow } from './route.ts'
 
 // Only the OpenAPI document and tests need schemas of answers, so functions make them on demand to save memory.

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../../domain/errors.ts'
-import { EdgeError } from './errors.ts'
+import { EdgeError } from './problems.ts'
 
 /** How much of a refused body is read and discarded, so that its sender can finish sending and then read the refusal. */
 const DRAIN = { bytesMax: 64 * 1024 * 1024, timeMs: 2000 } as const

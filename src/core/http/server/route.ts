@@ -5,7 +5,7 @@ import { DURATION, parseDuration } from '../../domain/amounts.ts'
 import { readInput } from '../../domain/read-input.ts'
 import type { App, Scope } from '../../flow/admin/tokens/authenticate.ts'
 import type { Authorize } from './authorize.ts'
-import type { ProblemCode } from './errors.ts'
+import type { ProblemCode } from './problems.ts'
 import type { AddressOf } from './request-headers.ts'
 import { readJson, refuseOtherTypes } from './text-body.ts'
 

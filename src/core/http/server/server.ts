@@ -9,7 +9,7 @@ import type { Log } from '../../flow/ports.ts'
 import { type MisdirectedPorts, noteMisdirected, receivePushes, type WebhookPorts } from '../ingest/webhook.routes.ts'
 import { presentJson } from './answer-schemas.ts'
 import { createConnectionSlots } from './connection-slots.ts'
-import { EdgeError, noSuchAddress, presentProblems } from './errors.ts'
+import { EdgeError, noSuchAddress, presentProblems } from './problems.ts'
 import { headerValues } from './request-headers.ts'
 import { shareTurns } from './request-turns.ts'
 

@@ -12,8 +12,8 @@ import {
 import type { OperatorEvent, OperatorEventQuery, TimeCursor, ToldEvent, Trouble } from '../../domain/delivery/operator-event.ts'
 import { isObject, parseStored } from '../../domain/json-body.ts'
 import type { Session } from '../engine.ts'
-import { COLUMNS, type RowOf, type Tables } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
+import { COLUMNS, type RowOf, type Tables } from '../tables.ts'
 
 const { id: _id, ...ACTION } = COLUMNS.operator_action
 const insert = statement<RowOf<typeof ACTION>>()((db, p) => db.insertInto('operator_action').values(rowOf(ACTION, p)))

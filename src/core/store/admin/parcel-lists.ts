@@ -17,9 +17,9 @@ import type { Contents } from '../history/contents.ts'
 import { findByReference, loadContexts } from '../history/order-contexts.ts'
 import { viewParcel } from '../history/parcel-view.ts'
 import { findIdentifier, findParcels, loadIdentifiersOf, loadParcel } from '../history/parcels.ts'
-import { countQuarantined } from '../ingest/inbox.ts'
-import type { Tables } from '../schema.ts'
+import { countQuarantined } from '../ingest/inbox-rows.ts'
 import { statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 
 /** A page scans at most this many rows. Without the limit, a filter that matches few parcels would delay other reads. */
 const LOOKED_AT_MAX = 2000

@@ -2,8 +2,8 @@ import type { ExpressionBuilder } from 'kysely'
 import type { QueuedDelivery } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 
 const insertComposed = statement<{ sequence: number; body: Uint8Array }>()((db, p) =>
   db

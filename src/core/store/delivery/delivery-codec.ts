@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { AttemptRecord, ListedDelivery } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE } from '../codec.ts'
-import type { Tables } from '../schema.ts'
+import type { Tables } from '../tables.ts'
 
 export type DeliveryRow = Selectable<Tables['delivery']> &
   Pick<Selectable<Tables['endpoint']>, 'disabled' | 'removed_at_ms' | 'probe_at_ms' | 'woken_at_ms'> & {

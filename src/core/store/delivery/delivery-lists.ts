@@ -18,8 +18,8 @@ import { DELIVERY_STATE, decodeEndpointTarget } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadContexts } from '../history/order-contexts.ts'
 import { loadNames } from '../history/parcels.ts'
-import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 import { acceptedAttempt, type DeliveryRow, decodeAttempt, decodeDelivery } from './delivery-codec.ts'
 
 /** The most deliveries that a page scans. Without this limit, a page of a rare state could scan the whole table. */

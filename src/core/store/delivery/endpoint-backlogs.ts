@@ -3,8 +3,8 @@ import { type ExpressionBuilder, sql } from 'kysely'
 import type { EndpointBacklog } from '../../domain/delivery/endpoint-state.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 
 /** How many rows one statement counts. It reads only an index, and blocks other reads for one or two milliseconds. */
 const COUNTED_AT_ONCE = 20_000

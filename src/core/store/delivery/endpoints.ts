@@ -3,8 +3,8 @@ import { type EndpointHealth, newHealth } from '../../domain/delivery/endpoint-h
 import type { DamagedEndpoint, Endpoint, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys, isReadableEndpoint } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { COLUMNS, type Tables } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
+import { COLUMNS, type Tables } from '../tables.ts'
 
 const standing = statement()((db) => db.selectFrom('endpoint').selectAll().where('removed_at_ms', 'is', null).orderBy('id'))
 

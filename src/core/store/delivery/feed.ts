@@ -27,11 +27,11 @@ import {
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
 import { viewParcels } from '../history/parcel-view.ts'
-import { loadSightingsOf } from '../history/sightings.ts'
+import { loadSightingsOf } from '../history/sighting-rows.ts'
 import { loadToldBreaches } from '../history/watched.ts'
-import { COLUMNS, type Tables } from '../schema.ts'
 import { loadNumber } from '../settings.ts'
 import { rowOf, statement } from '../statement.ts'
+import { COLUMNS, type Tables } from '../tables.ts'
 
 /** The name of the stored setting that says up to which sequence the feed was pruned. */
 export const PRUNED_TO = 'feed-pruned-to'

@@ -3,8 +3,8 @@ import type { NextDeliveries, NextDelivery, NextRequest, ProbeRequest } from '..
 import { watchdogEventIn } from '../../domain/delivery/watchdog-event.ts'
 import { DELIVERY_STATE, decodeLabels } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 
 /** The round of a delivery that an operator asked to send now. It sorts before all other rounds. */
 export const ASKED_FOR = -1

@@ -1,8 +1,8 @@
 import type { ClaimRef, Settled } from '../../domain/delivery/dispatch-round.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { COLUMNS, type RowOf } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
+import { COLUMNS, type RowOf } from '../tables.ts'
 import { dueFrom } from './deliveries.ts'
 
 const { id: _id, ...ATTEMPT } = COLUMNS.attempt

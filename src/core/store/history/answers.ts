@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import { answerId, type KeptAnswer, keepAnswers } from '../../domain/history/pull-response.ts'
 import { decodeAnswer, encodeAnswerHead } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { COLUMNS, type RowOf } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
+import { COLUMNS, type RowOf } from '../tables.ts'
 
 const FACTS = ['language', 'digest', 'asked_at_ms', 'entry_count', 'is_flawed', 'head'] as const
 

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { EventValue } from '../../domain/delivery/plan-events.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 
 /** The most values stored for one member of events, because a carrier may invent a new value for every event. */
 export const EVENT_VALUES_MAX = 1000

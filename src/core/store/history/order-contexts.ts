@@ -2,8 +2,8 @@ import type { Selectable } from 'kysely'
 import { type KeptContext, lastContext } from '../../domain/history/order-context.ts'
 import { decodeLabels } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 
 type Row = Selectable<Tables['order_context']>
 

@@ -7,14 +7,14 @@ import { type AnswerSource, isLanguageMissing, presentParcel } from '../../domai
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { KeptBody, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { Session } from '../engine.ts'
-import { listPushes } from '../ingest/inbox.ts'
+import { listPushes } from '../ingest/inbox-rows.ts'
 import { loadLanguagesAsked } from '../settings.ts'
 import { statement } from '../statement.ts'
 import { loadAnswers, loadAnswersOf } from './answers.ts'
 import type { Contents } from './contents.ts'
 import { loadContexts } from './order-contexts.ts'
 import { loadIdentifiers, loadIdentifiersOf } from './parcels.ts'
-import { loadOrders, loadSightings } from './sightings.ts'
+import { loadOrders, loadSightings } from './sighting-rows.ts'
 
 /** Loads a parcel as apps see it, with all its identifiers. */
 export async function viewParcel(

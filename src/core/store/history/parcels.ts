@@ -2,8 +2,8 @@ import type { IdentifierState, ParcelState } from '../../domain/history/parcel-s
 import { pollableFromMs, pollableNow, type Refusable } from '../../domain/identifiers.ts'
 import { decodeParcel, encodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { COLUMNS, type Tables } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
+import { COLUMNS, type Tables } from '../tables.ts'
 
 const insertNew = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('parcel').values({ activated_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { type KeptTombstones, type MarkedTombstone, markOf, type Tombstone } from '../../domain/history/erased.ts'
 import type { Session } from '../engine.ts'
-import type { Tables } from '../schema.ts'
 import { loadSetting, RESTORED_TOMBSTONES, removeSetting, TOMBSTONE_KEY } from '../settings.ts'
 import { statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 
 const find = statement<{ marks: readonly string[] }>()((db, p, { oneOfTexts }) =>
   db.selectFrom('tombstone').selectAll().where('mark', 'in', oneOfTexts(p.marks)),

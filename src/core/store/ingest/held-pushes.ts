@@ -4,8 +4,8 @@ import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
 import type { DismissedHeld, HeldGroup, HeldPage, HeldRange, HeldSelection } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
-import { INBOX_STATES } from './inbox.ts'
 import { findPushes } from './inbox-lists.ts'
+import { INBOX_STATES } from './inbox-rows.ts'
 
 /** A page has fewer pushes if their bodies are larger than this, because a body may be a megabyte long. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024

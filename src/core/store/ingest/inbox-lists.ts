@@ -3,9 +3,9 @@ import { findFault, GLIMPSED_NOTHING, glimpseBody } from '../../domain/ingest/fa
 import type { HeldPage, HeldPush, InboxPage, InboxPush, InboxQuery, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { loadNames } from '../history/parcels.ts'
-import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
-import { INBOX_STATES } from './inbox.ts'
+import type { Tables } from '../tables.ts'
+import { INBOX_STATES } from './inbox-rows.ts'
 
 /** The most pushes that a page scans. A condition that has no index would otherwise scan the whole inbox. */
 const LOOKED_AT_MAX = 10_000

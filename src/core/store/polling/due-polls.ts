@@ -3,8 +3,8 @@ import { pollableNow } from '../../domain/identifiers.ts'
 import type { DueCursor, ExpectedPush, PollCandidate } from '../../domain/polling/poll.ts'
 import type { Session } from '../engine.ts'
 import { loadIdentifiersOf } from '../history/parcels.ts'
-import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 
 /** `after`: the last parcel of the page before. */
 export interface DuePage {

@@ -6,16 +6,16 @@ import type { Session, StoreCopier, TombstoneKeeping, WriteEngine } from '../eng
 import { createContents } from '../history/contents.ts'
 import { storedTombstones } from '../history/tombstones.ts'
 import { createReadStore, type ReadEngine } from '../read-store.ts'
-import type { Tables } from '../schema.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'
 import { type Dialect, type Params, Placeholder, readParameter, type SqlList, type SqlValue, type Statement } from '../statement.ts'
+import type { Tables } from '../tables.ts'
 import { createCheckpointer } from './checkpointer.ts'
 import { keepOpen, leaveMarker, makeFolder, openingFailure, refuseDamage, rewriteLog } from './file.ts'
 import { type HeldStore, holdStore, StoreInUse, type StoreLock } from './lock.ts'
 import { migrate } from './migrate.ts'
+import { createSqliteWriteStore } from './sqlite-write-store.ts'
 import { openTombstoneFile } from './tombstone-file.ts'
 import { makeFile } from './whole-file.ts'
-import { createSqliteWriteStore } from './write-store.ts'
 
 /** How long a reader waits for another connection's lock. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100

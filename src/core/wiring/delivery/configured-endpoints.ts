@@ -5,10 +5,10 @@ import type { Route } from '../../domain/delivery/delivery-request.ts'
 import { type FixedHeaders, fingerprintSecrets } from '../../domain/delivery/endpoint-keys.ts'
 import { type ConfiguredEndpoint, type ConfiguredSecretsMark, type EndpointState, maskPath } from '../../domain/delivery/endpoint-state.ts'
 import type { OperatorMessage } from '../../domain/delivery/operator-event.ts'
-import type { ConfiguredSecrets } from '../../flow/delivery/endpoint-keys.ts'
+import type { ConfiguredSecrets } from '../../flow/delivery/endpoint-vault.ts'
 import { type ClientCertificate, readTlsPair } from '../certificates.ts'
-import { replicaConfigOf } from '../membership.ts'
 import type { Relay } from '../relay.ts'
+import { replicaConfigOf } from '../replica-name.ts'
 
 type Known = Pick<EndpointState, 'origin' | 'endpoint'>
 type OperatorFormat = NonNullable<Config['operator']>['format']

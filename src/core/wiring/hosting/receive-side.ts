@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
 import { type SigningKeys, signingKeysOf } from '../../config/signing-keys.ts'
 import { type CommitStats, commitStatsOf } from '../../domain/history/recording.ts'
-import { addMisdirected, type MisdirectedPath, type Refusal, type RefusalSamples } from '../../domain/ingest/refused-pushes.ts'
+import { addMisdirected, type MisdirectedPath, type Refusal, type RefusalSamples } from '../../domain/ingest/refused-spells.ts'
 import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
 import {
   type CachedTemplate,

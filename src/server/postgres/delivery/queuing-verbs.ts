@@ -9,7 +9,7 @@ import { type FeedRow, feedEntriesFor, survivorOf } from '../../../core/store/de
 import type { Session } from '../../../core/store/engine.ts'
 import { contextRow } from '../../../core/store/history/order-contexts.ts'
 import { viewParcels } from '../../../core/store/history/parcel-view.ts'
-import type { Tables } from '../../../core/store/schema.ts'
+import type { Tables } from '../../../core/store/tables.ts'
 import type { Endpoints, WriteTx } from '../../../core/store/write-store.ts'
 import { endpointsStay, readEndpointsVersion, type Standing, standingColumns, type TransactionEnd } from '../counter.ts'
 import { type BatchSource, enqueueFeed, readWhole } from '../history/apply-batch.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addMisdirected, type MisdirectedPath } from '../../../../src/core/domain/ingest/refused-pushes.ts'
+import { addMisdirected, type MisdirectedPath } from '../../../../src/core/domain/ingest/refused-spells.ts'
 
 const NONE: readonly MisdirectedPath[] = []
 const signed = (target: string) => ({ target, isSigned: true })

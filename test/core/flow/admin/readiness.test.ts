@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../../src/core/domain/errors.ts'
-import type { MisdirectedPath } from '../../../../src/core/domain/ingest/refused-pushes.ts'
+import type { MisdirectedPath } from '../../../../src/core/domain/ingest/refused-spells.ts'
 import { createReadiness, type ReadinessPorts } from '../../../../src/core/flow/admin/readiness.ts'
 import { CARRIER } from '../../../support/network/carrier-state.ts'
 

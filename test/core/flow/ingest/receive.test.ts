@@ -3,7 +3,7 @@ import { AppError } from '../../../../src/core/domain/errors.ts'
 import type { RecordOutcome } from '../../../../src/core/domain/history/recording.ts'
 import type { IncomingPush } from '../../../../src/core/domain/ingest/inbox.ts'
 import { checkPushBody, parsePush, parseWebhookEvent } from '../../../../src/core/domain/ingest/parse-push.ts'
-import type { RefusedPush } from '../../../../src/core/domain/ingest/refused-pushes.ts'
+import type { RefusedPush } from '../../../../src/core/domain/ingest/refused-spells.ts'
 import { createVerifier, signBody } from '../../../../src/core/domain/ingest/signature.ts'
 import { createComebacks, createReceive } from '../../../../src/core/flow/ingest/receive.ts'
 

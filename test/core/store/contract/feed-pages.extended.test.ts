@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { encodeFeedItem } from '../../../../src/core/domain/delivery/feed-entry.ts'
-import { isoText } from '../../../../src/core/store/history/sightings.ts'
+import { isoText } from '../../../../src/core/store/history/sighting-rows.ts'
 import { engines, newPlace } from '../../../support/store/engines.ts'
 import { writeSeededStore } from '../../../support/store/seeded-store.ts'
 

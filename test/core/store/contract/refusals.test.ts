@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Refusal } from '../../../../src/core/domain/ingest/refused-pushes.ts'
+import type { Refusal } from '../../../../src/core/domain/ingest/refused-spells.ts'
 import { listRefusals } from '../../../../src/upkeep/refusals/refusals.rows.ts'
 import { REFUSALS_KEPT } from '../../../../src/upkeep/refusals/refusals.rules.ts'
 import { NOON } from '../../../support/runner/constants.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openWriteSide } from '../../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../../src/assembly/open-write-side.ts'
 import type { ClaimedDelivery } from '../../../../src/core/domain/delivery/dispatch-round.ts'
 import { noFilters } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 import { parsePush } from '../../../../src/core/domain/ingest/parse-push.ts'

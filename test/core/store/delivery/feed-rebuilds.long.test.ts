@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openWriteSide } from '../../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../../src/assembly/open-write-side.ts'
 import { encodeAll } from '../../../../src/core/domain/history/pull-response.ts'
 import type { Incoming } from '../../../../src/core/domain/history/recording.ts'
 import { parsePush } from '../../../../src/core/domain/ingest/parse-push.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openWriteSide } from '../../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../../src/assembly/open-write-side.ts'
 import { type EndpointSettings, noFilters } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 import type { RecordRules } from '../../../../src/core/domain/history/recording.ts'
 import type { WriteSide } from '../../../../src/core/flow/write-side.ts'

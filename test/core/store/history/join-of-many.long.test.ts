@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openWriteSide } from '../../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../../src/assembly/open-write-side.ts'
 import { joinDrafts, startBatch } from '../../../../src/core/domain/history/batch-state.ts'
 import { noteJoin } from '../../../../src/core/domain/history/merge-observation.ts'
 import type { PollObservation, PushObservation } from '../../../../src/core/domain/history/observation.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openWriteSide } from '../../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../../src/assembly/open-write-side.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../../support/history/builders.ts'

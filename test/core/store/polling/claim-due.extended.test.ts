@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openWriteSide } from '../../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../../src/assembly/open-write-side.ts'
 import { createRefresh } from '../../../../src/core/flow/polling/refresh.ts'
 import { aPoll, pushBody } from '../../../support/history/builders.ts'
 import { deliverOptions, recordOptions } from '../../../support/history/policy.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { openWriteSide } from '../../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../../src/assembly/open-write-side.ts'
 import { parseScanRate } from '../../../../src/core/domain/polling/model-codec.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import { aPoll, pushBody } from '../../../support/history/builders.ts'

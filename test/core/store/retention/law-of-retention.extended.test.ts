@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { openWriteSide } from '../../../../src/assembly/write-side.ts'
+import { openWriteSide } from '../../../../src/assembly/open-write-side.ts'
 import { encodeAll, encodeLatest } from '../../../../src/core/domain/history/pull-response.ts'
 import type { Engine } from '../../../../src/core/store/contract.ts'
 import type { ReadSide } from '../../../../src/core/store/read-store.ts'

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { saveSetting } from '../../../../src/core/store/settings.ts'
 import { openSqliteWriter } from '../../../../src/core/store/sqlite/sqlite.ts'
-import { createSqliteWriteStore } from '../../../../src/core/store/sqlite/write-store.ts'
+import { createSqliteWriteStore } from '../../../../src/core/store/sqlite/sqlite-write-store.ts'
 import { SQLITE_HOOKS } from '../../../../src/upkeep/sqlite-engine.ts'
 import { temporaryFolder } from '../../../support/runner/temporary.ts'
 

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../../../src/core/domain/delivery/delivery.ts'
 import type { DispatchRoundReport } from '../../../../src/core/domain/delivery/dispatch-round.ts'
-import { openDispatching } from '../../../../src/core/wiring/delivery/delivery.ts'
+import { openDispatching } from '../../../../src/core/wiring/delivery/open-delivery.ts'
 import { strictLog } from '../../../support/history/observed.ts'
 import { allEndpoints } from '../../../support/relay/held-endpoints.ts'
 import { NOON } from '../../../support/runner/constants.ts'

@@ -2,7 +2,7 @@ import { type EndedSession, type TokenKeys, verifyingKeys } from '../../../domai
 import { AppError } from '../../../domain/errors.ts'
 import { digest } from '../../../domain/text.ts'
 import type { Memory } from '../../ports.ts'
-import type { Relay, Writes } from '../../relay.ts'
+import type { Relay, Writes } from '../../relay-part.ts'
 
 /** A permission of an app. `status`: it may ask for parcels and read the feed. `admin`: it may operate the relay. */
 export type Scope = 'status' | 'admin'

@@ -7,7 +7,7 @@ import type {
 } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { createFailureLog } from '../../log-digest.ts'
-import type { Relay, Writes } from '../../relay.ts'
+import type { Relay, Writes } from '../../relay-part.ts'
 import type { EndpointQueues, EndpointRates } from './endpoint-queues.ts'
 import type { EndpointLog } from './send-delivery.ts'
 

@@ -1,5 +1,5 @@
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
-import type { Part, Relay, Writes } from '../../relay.ts'
+import type { Part, Relay, Writes } from '../../relay-part.ts'
 import { createDispatchRounds, createRoundTimes, type DispatchRounds, type HeldEndpoints, type RoundTimes } from './dispatch-rounds.ts'
 import { createEndpointQueues, createEndpointRates, type EndpointQueue, type EndpointQueues } from './endpoint-queues.ts'
 import {

@@ -6,7 +6,7 @@ import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { OperatorMessage } from '../../../domain/delivery/operator-event.ts'
 import { isStoreUnavailable } from '../../../domain/errors.ts'
 import type { DeliverySender } from '../../ports.ts'
-import type { Part, Relay, Writes } from '../../relay.ts'
+import type { Part, Relay, Writes } from '../../relay-part.ts'
 import type { EndpointQueue, EndpointRates } from './endpoint-queues.ts'
 
 /**

@@ -30,7 +30,7 @@ import {
 import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
 import { type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
 import { type OperatorEvent, tellFailure, WAITED_COUNTED_MAX } from '../../../domain/delivery/operator-event.ts'
-import { addTallies } from '../../../store/admin/tallies.ts'
+import { addTallies } from '../../../store/admin/tally-rows.ts'
 import { findGone } from '../../../store/delivery/deliveries.ts'
 import { countWaiting } from '../../../store/delivery/endpoint-backlogs.ts'
 import { noteFailures } from '../../../store/delivery/endpoints.ts'

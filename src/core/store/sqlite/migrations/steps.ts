@@ -107,7 +107,7 @@ export const orderContext = changes(
   'create index order_context_by_reference on order_context (reference, parcel_id) where reference is not null',
 )
 
-/** What the carrier's report counts. See `core/store/schema.ts`. */
+/** What the carrier's report counts. See `core/store/tables.ts`. */
 export const carrierReport = changes(
   'create table report_note (id integer primary key, at_ms integer not null, note text not null)',
   `create table report_evidence (name text not null, id integer not null, day integer not null, parcel_id integer not null, until_ms integer,

@@ -4,7 +4,7 @@ import { refuseInTrouble } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
-import type { Storage } from './storage.ts'
+import type { Storage } from './opened-storage.ts'
 
 export type Source = 'pushes' | 'polls'
 

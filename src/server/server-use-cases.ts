@@ -7,7 +7,7 @@ declare module '../core/http/use-cases.ts' {
   }
 }
 
-declare module '../core/wiring/storage.ts' {
+declare module '../core/wiring/opened-storage.ts' {
   interface SharedStore {
     readonly replicas: Pick<Replicas, 'begin'>
     /** If a replica was killed while it moved the store, removes what is left of the move. */

@@ -8,7 +8,7 @@ import type { CommitQueue } from '../runtime/group-commit.ts'
 import type { SharedCarrier, SharedFlights } from '../store/polling/shared-carrier.ts'
 import type { ReadSide } from '../store/read-store.ts'
 import type { Receiver } from './hosting/receive-side.ts'
-import type { Membership } from './membership.ts'
+import type { Membership } from './replica-name.ts'
 
 /** The open store, with everything that writes to it and receives pushes for it. */
 export interface Storage {
@@ -41,7 +41,7 @@ export interface StorageThreads {
   readonly died: Promise<unknown>
 }
 
-/** What replicas share besides the store. `server/use-cases.ts` adds to it. */
+/** What replicas share besides the store. `server/server-use-cases.ts` adds to it. */
 export interface SharedStore {
   readonly carrier: SharedCarrier
   readonly flights: SharedFlights

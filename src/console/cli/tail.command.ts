@@ -15,7 +15,7 @@ import {
   type RelayAnswer,
 } from './asking/ask-relay.ts'
 import { findEndpoint } from './asking/lists.ts'
-import { deliveryLine } from './deliveries.ts'
+import { deliveryLine } from './deliveries.command.ts'
 import { EXIT, failUsage } from './exit-codes.ts'
 import { plain } from './terminal.ts'
 

@@ -1,12 +1,12 @@
 import type { PushHealthMonitor } from '../core/flow/polling/poller.ts'
 import { createModelSharing, type ModelSharingPorts } from '../core/flow/polling/shared-model.ts'
 import { startRepeating } from '../core/runtime/schedule.ts'
-import type { Delivery } from '../core/wiring/delivery/delivery.ts'
-import type { Membership } from '../core/wiring/membership.ts'
+import type { Delivery } from '../core/wiring/delivery/open-delivery.ts'
+import type { CommitSignal } from '../core/wiring/open-recording.ts'
+import type { SharedStore } from '../core/wiring/opened-storage.ts'
 import type { Polling } from '../core/wiring/polling.ts'
-import type { CommitSignal } from '../core/wiring/recording.ts'
 import type { Relay } from '../core/wiring/relay.ts'
-import type { SharedStore } from '../core/wiring/storage.ts'
+import type { Membership } from '../core/wiring/replica-name.ts'
 import { createTidyReplicas } from '../server/replicas/replicas.ts'
 
 /** How often this replica sends the poller what it has learnt about the carrier. */

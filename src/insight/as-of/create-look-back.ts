@@ -5,7 +5,7 @@ import { encodeAll, encodeLatest } from '../../core/domain/history/pull-response
 import { readIdentifier } from '../../core/domain/identifiers.ts'
 import { languagePreference } from '../../core/domain/languages.ts'
 import { wrongInput } from '../../core/domain/read-input.ts'
-import type { Reads, Relay, Writes } from '../../core/flow/relay.ts'
+import type { Reads, Relay, Writes } from '../../core/flow/relay-part.ts'
 import { loadNumber, RETIRED_AT } from '../../core/store/settings.ts'
 import { loadKnownHistory, replacedSpans } from './as-of.rows.ts'
 import { type HistoryAsOf, historyAsOf, isReplaced, type KnownHistory, newsSince } from './as-of.rules.ts'

@@ -5,7 +5,7 @@ import { AppError, lacksRoom, storeUnavailable, systemCode } from '../../domain/
 import { reasonOfCode } from '../../domain/system-reason.ts'
 import { digest } from '../../domain/text.ts'
 import type { Memory, Vault } from '../ports.ts'
-import type { Reads, Relay } from '../relay.ts'
+import type { Reads, Relay } from '../relay-part.ts'
 import type { SignerOf } from './dispatching/send-delivery.ts'
 
 export interface EndpointKeysPorts extends Pick<Relay, 'log'>, Reads<'listEndpoints'> {

@@ -3,8 +3,8 @@ import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { Instant } from '../../domain/instant.ts'
 import { decodeAudience, decodeExtra, decodeListed, encodeAudience, encodeExtra, encodeTellings } from '../codec.ts'
 import type { Session } from '../engine.ts'
-import { COLUMNS, type Tables } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
+import { COLUMNS, type Tables } from '../tables.ts'
 import type { Contents, StoredContent } from './contents.ts'
 
 const ofParcel = statement<{ parcelId: number }>()((db, p) => db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId))

@@ -17,8 +17,8 @@ import { createAnswerCache, createMemory } from '../runtime/answer-cache.ts'
 import { createFairQueue } from '../runtime/fair-queue.ts'
 import { startRepeating } from '../runtime/schedule.ts'
 import { languagesOf } from './carrier.ts'
+import { firstWrite } from './opened-storage.ts'
 import type { Relay } from './relay.ts'
-import { firstWrite } from './storage.ts'
 
 const REMEMBERED = { tokens: 10_000, sessions: 1000, rightPasswords: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
 

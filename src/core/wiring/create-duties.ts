@@ -3,10 +3,10 @@ import type { Config } from '../config/config.ts'
 import { hasRoomForWork } from '../domain/admin/disk-room.ts'
 import { createFailureLog } from '../flow/log-digest.ts'
 import type { Duty } from '../flow/ports.ts'
-import type { Relay } from '../flow/relay.ts'
+import type { Relay } from '../flow/relay-part.ts'
 import { createDutyCycle, createWakeupTimer, startRepeating, startWorker } from '../runtime/schedule.ts'
 import type { Closing } from './closing.ts'
-import type { Membership } from './membership.ts'
+import type { Membership } from './replica-name.ts'
 
 export type Duties = ReturnType<typeof createDuties>
 

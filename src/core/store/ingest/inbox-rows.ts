@@ -1,8 +1,8 @@
 import type { InboxWrite } from '../../domain/history/change-set.ts'
 import type { InboxState, KeptPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
-import { COLUMNS } from '../schema.ts'
 import { rowOf, statement } from '../statement.ts'
+import { COLUMNS } from '../tables.ts'
 
 /** The number under which each state is stored. */
 export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2, dismissed: 3 } as const satisfies Readonly<
