@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createFormatOperatorEvent, type OperatorFormat } from '../../../src/console/events/operator.routes.ts'
+import { createFormatOperatorEvent, type OperatorFormat } from '../../../src/console/events/operator-message.ts'
 import { encodeOperatorEvent, type OperatorEvent } from '../../../src/core/domain/delivery/operator-event.ts'
 import { OPERATOR_EVENTS } from '../../support/relay/routes.ts'
 
