@@ -56,11 +56,8 @@ const TIMEOUTS: ServerTimeouts = {
 const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
-/**
- * When the server stops, it still accepts the connections that wait in the backlog, one in each turn of the event loop. This goes on for at
- * most `turnsMax` turns (the length of the backlog) and at most `msMax` milliseconds.
- */
-const TAKING = { turnsMax: 512, msMax: 2000 } as const
+/** How long a stopping server goes on accepting the connections that wait in its backlog. */
+const TAKING_MS_MAX = 2000
 
 /** Starts a server with limits on everything that a client could make slow or large. */
 export async function startServer(listener: RequestListener, options: ServerOptions) {
@@ -106,16 +103,17 @@ export async function startServer(listener: RequestListener, options: ServerOpti
       stopping = true
       // `Connection: close` on the last answer tells the client not to send another request on this connection.
       for (const last of turns.lastOwed()) if (!last.headersSent) last.setHeader('Connection', 'close')
-      await stop(server, slots.closeAll, timeoutMs)
+      await stop(server, connectionsMax, slots.closeAll, timeoutMs)
       clearInterval(checking)
     },
   }
 }
 
-function listen(server: Server, { host, port }: ServerOptions): Promise<AddressInfo> {
+function listen(server: Server, { host, port, connectionsMax }: ServerOptions): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host, port }, () => {
+    // With Node's default of 511 the system makes the other clients of a burst wait for a second or more. The system may set a lower limit.
+    server.listen({ host, port, backlog: connectionsMax }, () => {
       server.off('error', reject)
       const address = server.address()
       if (address === null || typeof address === 'string') reject(new Error('the server is bound to no network address'))
@@ -128,14 +126,14 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
  * Answers every request that was sent before the stop, even if it is still in the system's buffers. Closes idle connections repeatedly,
  * because busy ones become idle later. Does so at the end of a turn of the event loop, because Node has then read the requests that arrived.
  */
-async function stop(server: Server, closeAll: () => void, timeoutMs: number): Promise<void> {
+async function stop(server: Server, backlogMax: number, closeAll: () => void, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   const deadline = setTimeout(() => {
     // `closeAll` is needed too, because Node's HTTP server does not know a connection before its TLS handshake has ended.
     closeAll()
     server.closeAllConnections()
   }, timeoutMs)
-  await takeWaiting(server)
+  await takeWaiting(server, backlogMax)
   // Do not call `http.Server.close` yet: it also closes idle connections, on which a request may just be arriving.
   NetServer.prototype.close.call(server, () => resolve())
   const sweep = setInterval(() => setImmediate(() => server.closeIdleConnections()), SWEEP_MS)
@@ -145,9 +143,9 @@ async function stop(server: Server, closeAll: () => void, timeoutMs: number): Pr
   server.close()
 }
 
-/** Accepts the connections in the backlog, because closing the listener breaks them. */
-async function takeWaiting(server: Server): Promise<void> {
-  const untilMs = performance.now() + TAKING.msMax
+/** Accepts the connections in the backlog, one in each turn of the event loop, because closing the listener breaks them. */
+async function takeWaiting(server: Server, backlogMax: number): Promise<void> {
+  const untilMs = performance.now() + TAKING_MS_MAX
   let turns = 0
   let taken = false
   const note = () => {
@@ -157,7 +155,7 @@ async function takeWaiting(server: Server): Promise<void> {
   do {
     taken = false
     await nextTurn()
-  } while (taken && ++turns < TAKING.turnsMax && performance.now() < untilMs)
+  } while (taken && ++turns < backlogMax && performance.now() < untilMs)
   server.off('connection', note)
 }
 
