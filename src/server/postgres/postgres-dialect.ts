@@ -10,7 +10,7 @@ import {
   type Statement,
   statement,
 } from '../../core/store/statement.ts'
-import type { Tables } from '../../core/store/tables.ts'
+import type { Column, ColumnType, Tables } from '../../core/store/tables.ts'
 
 const postgresDialect: Dialect = {
   builder: new Kysely<Tables>({
@@ -130,6 +130,41 @@ type Row = Readonly<Record<string, Exclude<SqlValue, readonly unknown[]>>>
 
 /** The parameters of a statement about several rows: an array per column. */
 export type Columns<R extends Row> = { readonly [Name in keyof R]: readonly R[Name][] }
+
+/** The types of columns. Those of tables sort texts by their bytes. */
+export const COLUMN_TYPES: Readonly<Record<ColumnType, string>> = {
+  big: 'bigint',
+  int: 'integer',
+  small: 'smallint',
+  text: 'text',
+  bytes: 'bytea',
+}
+
+/**
+ * What follows the table in an `insert` of several rows: the columns, and the rows, which are called `u`. `instead`: columns that are made of others, or
+ * that no row has; null: the rows have it, and it is not inserted.
+ */
+export function givenRows<R extends Row>(
+  columns: { readonly [Name in keyof R]: Column },
+  p: Columns<R>,
+  instead: Readonly<Record<string, RawBuilder<unknown> | null>> = {},
+): RawBuilder<unknown> {
+  const names = Object.keys(columns)
+  const arrays = names.map((name) => sql`${p[name]}::${sql.raw(`${COLUMN_TYPES[columns[name]?.type ?? 'text']}[]`)}`)
+  const stored = [...new Set([...names, ...Object.keys(instead)])].filter((name) => instead[name] !== null)
+  const values = stored.map((name) => instead[name] ?? sql.ref(`u.${name}`))
+  return sql`(${namesOf(stored)}) select ${sql.join(values)} from unnest(${sql.join(arrays)}) as u (${namesOf(names)})`
+}
+
+function namesOf(names: readonly string[]): RawBuilder<unknown> {
+  return sql.join(names.map((name) => sql.ref(name)))
+}
+
+/** What an `insert` sets of a row that exists: all columns that are no part of its key. */
+export function replaced(columns: Readonly<Record<string, Column>>): RawBuilder<unknown> {
+  const names = Object.keys(columns).filter((name) => columns[name]?.isKey !== true)
+  return sql.join(names.map((name) => sql`${sql.ref(name)} = excluded.${sql.ref(name)}`))
+}
 
 /** Enqueues a write of rows. Without rows, does nothing. */
 export function enqueueRows<R extends Row>(session: Session, write: Statement<Columns<R>, unknown>, rows: readonly R[]): void {

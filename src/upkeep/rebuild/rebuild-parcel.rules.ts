@@ -2,7 +2,7 @@ import type { FeedEvent } from '../../core/domain/delivery/feed-entry.ts'
 import { audienceOf, fullAudience } from '../../core/domain/history/audience.ts'
 import { encodeContent } from '../../core/domain/history/content.ts'
 import { deriveEntries, type Entry, instantsTie, orderHistory } from '../../core/domain/history/history.ts'
-import { type IdentifierState, latestEntry, type ParcelState } from '../../core/domain/history/parcel-state.ts'
+import { type IdentifierState, isSameEntry, type ParcelState, repeatedOf } from '../../core/domain/history/parcel-state.ts'
 import { ANSWERS_MAX, answerId, type KeptAnswer, keepAnswers, presentParcel } from '../../core/domain/history/pull-response.ts'
 import { type KeptSighting, sightingId } from '../../core/domain/history/sightings.ts'
 import { compareBytes, digest } from '../../core/domain/text.ts'
@@ -88,12 +88,14 @@ export function rebuildParcel(stored: StoredParcel, context: RebuildContext): Re
     isSame ? before.entries : null,
   )
   const changes = compareHistories(before, after)
-  const state = deriveState(stored.state, after.entries, told)
+  const facts = deriveFacts(stored.state, after.entries, told)
+  const state = { ...stored.state, ...facts }
+  const names = Object.keys(facts) as (keyof typeof facts)[]
   const ordered = answers.map(({ answer }) => ({ answer, decidesOrder: order !== null && answerId(answer) === answerId(order) }))
   const derivedRows = { state, identifiers, answers: ordered, sightings: told }
   const rows = textOf(stored.sightings)
-  const storedDigest = digestOf(stored, rows)
-  const derivedDigest = digestOf(derivedRows, isSame ? rows : textOf(told))
+  const storedDigest = digestOf(stored, names, rows)
+  const derivedDigest = digestOf(derivedRows, names, isSame ? rows : textOf(told))
   const correction =
     storedDigest === derivedDigest
       ? null
@@ -210,22 +212,19 @@ function deriveIdentifiers(
   }
 }
 
-function deriveState(state: ParcelState, entries: readonly Entry[], sightings: readonly KeptSighting[]): ParcelState {
-  const [newest] = entries
+/** Returns the members of a parcel's state that repeat what its entries and sightings say. */
+function deriveFacts(state: ParcelState, entries: readonly Entry[], sightings: readonly KeptSighting[]) {
   const pushed = sightings.filter(({ sighting }) => sighting.source === 'push').map(({ sighting }) => sighting.instant.atMs)
   return {
-    ...state,
-    entryCount: entries.length,
-    latest: newest === undefined ? null : latestOf(newest, state),
+    ...repeatedOf(state, entries, 0, learntAtMs(entries[0], state)),
     firstPushedAtMs: pushed.length === 0 ? null : pushed.reduce((first, atMs) => Math.min(first, atMs)),
-  }
+  } satisfies Partial<ParcelState>
 }
 
 /** If the latest entry is the same as before, the time at which the relay learnt of it stays. */
-function latestOf({ status, atMs, members }: Entry, { latest }: ParcelState): ParcelState['latest'] {
-  const learntAtMs = members.reduce((first, one) => Math.min(first, one.learntAtMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY)
-  const isSame = latest !== null && latest.status === status && Math.floor(latest.atMs / 1000) === Math.floor(atMs / 1000)
-  return latestEntry({ status, atMs }, latest, isSame ? Number.POSITIVE_INFINITY : learntAtMs)
+function learntAtMs(newest: Entry | undefined, { latest }: ParcelState): number {
+  if (newest === undefined || isSameEntry(newest, latest)) return Number.POSITIVE_INFINITY
+  return newest.members.reduce((first, one) => Math.min(first, one.learntAtMs ?? first), Number.POSITIVE_INFINITY)
 }
 
 function textOf(sightings: readonly KeptSighting[]): string {
@@ -233,10 +232,10 @@ function textOf(sightings: readonly KeptSighting[]): string {
   return inOrder.map(sightingRow).join('\n')
 }
 
-function digestOf({ state, identifiers, answers }: Rows, sightings: string): string {
-  const { entryCount, latest, firstPushedAtMs } = state
+/** `facts`: the members of the state that are derived. */
+function digestOf({ state, identifiers, answers }: Rows, facts: readonly (keyof ParcelState)[], sightings: string): string {
   const lines = [
-    JSON.stringify([entryCount, latest?.status, latest?.atMs, latest?.learntAtMs, firstPushedAtMs]),
+    JSON.stringify(facts.map((name) => state[name])),
     ...identifiers.map(({ value, isTrackingId }) => `${value} ${isTrackingId}`).sort(),
     ...answers.map(({ answer, decidesOrder }) => `${answerRow(answer)} ${decidesOrder}`).sort(),
     sightings,

@@ -23,7 +23,7 @@ import { deriveEntries, diffEntries, type Entry, type EntryChange, instantsTie, 
 import type { ObservationSource, PollObservation } from './observation.ts'
 import { lastContext, NO_CONTEXT } from './order-context.ts'
 import { encodeOverwritten, overwrittenBy } from './overwritten.ts'
-import { type IdentifierState, latestEntry, type ParcelState } from './parcel-state.ts'
+import { type IdentifierState, type ParcelState, repeatedOf } from './parcel-state.ts'
 import { answerId, ENTRIES_MAX, keepAnswers, keptAnswer, presentParcel } from './pull-response.ts'
 import { anomaliesOf, type RecordRules } from './recording.ts'
 import { type Noted, notedOfMerge } from './report-notes.ts'
@@ -77,8 +77,8 @@ export function mergeObservation(
   const { kept, changed } = mergeSightings(before, oldestFirst(sightingsOf(observation)), () => nextSequence(batch), batch.nowMs)
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
-  const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length
-  const isTooLarge = !isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length
+  const others = second === null ? 0 : state.entryCount - entriesBefore.length
+  const isTooLarge = !isJoined && entries.length + others > ENTRIES_MAX && entries.length > entriesBefore.length
   if (isTooLarge) return 'parcel_full'
 
   const changes = diffEntries(entriesBefore, entries)
@@ -105,7 +105,10 @@ export function mergeObservation(
   const overwritten = encodeOverwritten(overwrittenBy(batch, overwriting))
   // What is overwritten held before a sequence, so the change must have one.
   if (overwritten !== null && batch.next.sequence === batch.nextBefore.sequence) nextSequence(batch)
-  const merged: ParcelState = { ...state, entryCount, latest: latestOf(batch, after, entries, second), ...afterPoll(batch, state, source) }
+  // Below the newest second the order of entries does not matter, so nothing is loaded for it.
+  const isBehind = second !== null && state.latest !== null && second < secondOf(state.latest.atMs)
+  const repeated = repeatedOf(state, isBehind ? entries : orderEntries(batch, after, entries), others, batch.nowMs)
+  const merged: ParcelState = { ...state, ...repeated, ...afterPoll(batch, state, source) }
   // The carrier has just reported on the parcel. So the schedule must treat the parcel as known to the carrier.
   const scheduled = scheduleNextPoll(merged, batch.nowMs, batch.snapshot.model, rules.cadence, batch.nowMs)
   return {
@@ -164,14 +167,6 @@ function secondsAfter(
   const now = kept.map((one) => bySequence.get(one.sequence) ?? one)
   if (second === null) return Map.groupBy(now, ({ sighting }) => secondOf(sighting.instant.atMs))
   return new Map(seconds).set(second, now)
-}
-
-/** Returns the newest entry. `second`: the only second that changed; null: any may have changed. */
-function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
-  const { latest } = draft.state
-  if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
-  const [first] = orderEntries(batch, draft, entries)
-  return first === undefined ? null : latestEntry({ status: first.status, atMs: first.atMs }, latest, batch.nowMs)
 }
 
 /** Returns what a poll changes in the parcel's state. Times in the future count as now, because the clock may have been put back. */

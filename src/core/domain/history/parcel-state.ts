@@ -15,12 +15,19 @@ export interface LatestEntry {
 }
 
 /** Makes the record of a parcel's latest entry. If `before` is the same entry, its time of learning stays. */
-export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
+function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
   const { status, atMs } = entry
-  // A push and a poll may give the same entry times that differ within a second.
-  const isSame = before !== null && before.status === status && Math.floor(before.atMs / 1000) === Math.floor(atMs / 1000)
-  const learntAtMs = isSame ? notAhead(countsFromMs(before), nowMs) : nowMs
+  const learntAtMs = isSameEntry(entry, before) ? notAhead(countsFromMs(before), nowMs) : nowMs
   return learntAtMs < atMs ? { status, atMs, learntAtMs } : { status, atMs }
+}
+
+/** A push and a poll may give the same entry times that differ within a second. */
+export function isSameEntry(one: LatestEntry, other: LatestEntry | null): other is LatestEntry {
+  return other !== null && other.status === one.status && secondOf(other) === secondOf(one)
+}
+
+function secondOf({ atMs }: LatestEntry): number {
+  return Math.floor(atMs / 1000)
 }
 
 /**
@@ -50,6 +57,17 @@ export interface ParcelState {
   readonly stopped: 'delivered' | 'stale' | 'unknown' | 'unwatched' | null
   /** Whether an observation was refused because the parcel would have had too many entries. */
   readonly full: boolean
+}
+
+/**
+ * Returns what the state of a parcel repeats of its entries. `entries`: the newest first; `others`: how many more entries there are, which are as they
+ * were; `learntAtMs`: when the relay learnt of the newest.
+ */
+export function repeatedOf({ latest }: ParcelState, entries: readonly LatestEntry[], others: number, learntAtMs: number) {
+  const [newest] = entries
+  const isBehind = others > 0 && newest !== undefined && latest !== null && secondOf(newest) < secondOf(latest)
+  const now = newest === undefined ? null : isBehind ? latest : latestEntry(newest, latest, learntAtMs)
+  return { entryCount: entries.length + others, latest: now } satisfies Partial<ParcelState>
 }
 
 type Checked = Pick<ParcelState, 'lastSeenAtMs' | 'checkedAtMs' | 'failures'>

@@ -10,7 +10,7 @@ import type {
   StoreCounts,
 } from '../../domain/admin/parcel-list.ts'
 import { NO_CONTEXT } from '../../domain/history/order-context.ts'
-import { isUnheardOf, type ParcelState } from '../../domain/history/parcel-state.ts'
+import { isUnheardOf, newParcel, type ParcelState } from '../../domain/history/parcel-state.ts'
 import { decodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Contents } from '../history/contents.ts'
@@ -149,20 +149,7 @@ function matches(state: ParcelState, { status, stopped, prefix, reference = null
 }
 
 /** The state of a row that is left out: its parcel is listed in the row of another identifier, or is gone. */
-const NOBODY: ParcelState = {
-  parcelId: 0,
-  watchedAtMs: null,
-  firstPushedAtMs: null,
-  activatedAtMs: 0,
-  entryCount: 0,
-  latest: null,
-  lastSeenAtMs: null,
-  checkedAtMs: null,
-  failures: 0,
-  nextPollAtMs: null,
-  stopped: null,
-  full: false,
-}
+const NOBODY = newParcel(0, 0)
 
 /** Null: no parcel has this identifier. */
 export async function inspectParcel(session: Session, contents: Contents, identifier: string): Promise<InspectedParcel | null> {

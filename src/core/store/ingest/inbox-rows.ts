@@ -14,7 +14,9 @@ const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { 
 )
 
 const { duplicates: _duplicates, ...PUSH } = COLUMNS.inbox
-const insertNew = statement<ReturnType<typeof inboxRow>>()((db, p) => db.insertInto('inbox').values(rowOf(PUSH, p)))
+/** What is inserted of a push. */
+export const PUSH_COLUMNS = PUSH
+const insertNew = statement<ReturnType<typeof inboxRow>>()((db, p) => db.insertInto('inbox').values(rowOf(PUSH_COLUMNS, p)))
 
 const addDuplicate = statement<{ id: number }>()((db, p) =>
   db

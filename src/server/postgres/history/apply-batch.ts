@@ -12,12 +12,12 @@ import { dropOldest, overwrittenRow } from '../../../core/store/history/overwrit
 import { loadParcelFacts } from '../../../core/store/history/parcel-view.ts'
 import { loadIdentifiersOf } from '../../../core/store/history/parcels.ts'
 import { decodeSighting, sightingRow } from '../../../core/store/history/sighting-rows.ts'
-import { deleteInbox, digestBytes, inboxRow, updateInboxState } from '../../../core/store/ingest/inbox-rows.ts'
+import { deleteInbox, digestBytes, inboxRow, PUSH_COLUMNS, updateInboxState } from '../../../core/store/ingest/inbox-rows.ts'
 import { expectedRow, type Leases } from '../../../core/store/polling/due-polls.ts'
-import type { Tables } from '../../../core/store/tables.ts'
+import { COLUMNS, type Tables } from '../../../core/store/tables.ts'
 import { advanceCounter, announceOrder } from '../counter.ts'
 import { enqueueComposed, enqueueDeliveries } from '../delivery/queue-deliveries.ts'
-import { type Columns, enqueueRows, rawStatement } from '../postgres-dialect.ts'
+import { type Columns, enqueueRows, givenRows, rawStatement, replaced } from '../postgres-dialect.ts'
 import { digestOf, type TransactionContents } from './postgres-contents.ts'
 import { enqueueIdentifiers, enqueueParcels, findParcels } from './postgres-parcels.ts'
 import { PROVISIONAL, real, realAudience, realJoin, realTellings } from './provisional.ts'
@@ -112,12 +112,7 @@ function applyInbox(session: Session, { inbox, dropped, duplicates }: WriteSet):
   if (duplicates.length > 0) session.enqueueWrite(countDuplicates, { ids: duplicates })
 }
 
-const insertPushes = rawStatement<Columns<ReturnType<typeof inboxRow>>>()(
-  (p) => sql`
-    insert into inbox (id, digest, received_at_ms, key_index, content_encoding, state, reason, parcel_id, body)
-    select * from unnest(${p.id}::bigint[], ${p.digest}::bytea[], ${p.received_at_ms}::bigint[], ${p.key_index}::integer[],
-      ${p.content_encoding}::text[], ${p.state}::smallint[], ${p.reason}::text[], ${p.parcel_id}::bigint[], ${p.body}::bytea[])`,
-)
+const insertPushes = rawStatement<Columns<ReturnType<typeof inboxRow>>>()((p) => sql`insert into inbox ${givenRows(PUSH_COLUMNS, p)}`)
 const countDuplicates = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
     update inbox set duplicates = duplicates + again.times
@@ -150,18 +145,14 @@ type StoredSighting = ReturnType<typeof sightingRow<number | null>> & { readonly
 
 const saveSightings = rawStatement<Columns<StoredSighting>>()(
   (p) => sql`
-    insert into sighting (parcel_id, at_ms, time_form, content_id, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience,
-      tellings, extra)
-    select u.parcel_id, u.at_ms, u.time_form, coalesce(u.content_id, (select id from content where content.digest = u.digest)), u.listing, u.ordinal,
-      u.asked_at_ms, ${real(sql.ref('u.sequence'))}, u.learnt_at_ms, ${realAudience(sql.ref('u.audience'))},
-      ${realTellings(sql.ref('u.tellings'))}, u.extra
-    from unnest(${p.parcel_id}::bigint[], ${p.at_ms}::bigint[], ${p.time_form}::integer[], ${p.content_id}::bigint[], ${p.digest}::bytea[],
-      ${p.listing}::bigint[], ${p.ordinal}::integer[], ${p.asked_at_ms}::bigint[], ${p.sequence}::bigint[], ${p.learnt_at_ms}::bigint[],
-      ${p.audience}::bigint[], ${p.tellings}::text[], ${p.extra}::text[])
-      as u (parcel_id, at_ms, time_form, content_id, digest, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience, tellings, extra)
-    on conflict (parcel_id, at_ms, time_form, content_id, listing, ordinal) do update set
-      asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
-      tellings = excluded.tellings, extra = excluded.extra`,
+    insert into sighting ${givenRows({ ...COLUMNS.sighting, digest: COLUMNS.content.digest }, p, {
+      content_id: sql`coalesce(u.content_id, (select id from content where content.digest = u.digest))`,
+      digest: null,
+      sequence: real(sql.ref('u.sequence')),
+      audience: realAudience(sql.ref('u.audience')),
+      tellings: realTellings(sql.ref('u.tellings')),
+    })}
+    on conflict (parcel_id, at_ms, time_form, content_id, listing, ordinal) do update set ${replaced(COLUMNS.sighting)}`,
 )
 function enqueueOverwritten(session: Session, overwritten: WriteSet['overwritten']): void {
   enqueueRows(session, insertOverwritten, overwritten.map(overwrittenRow))
@@ -183,12 +174,12 @@ export function enqueueFeed(session: Session, feed: readonly FeedEvent[]): void 
 
 const insertFeed = rawStatement<Columns<ReturnType<typeof feedRow>>>()(
   (p) => sql`
-    insert into feed (sequence, kind, parcel_id, entry, payload_ref, earlier_audience, earlier_tellings)
-    select ${real(sql.ref('u.sequence'))}, u.kind, u.parcel_id, ${real(sql.ref('u.entry'))}, u.payload_ref, ${realAudience(sql.ref('u.earlier_audience'))},
-      ${realTellings(sql.ref('u.earlier_tellings'))}
-    from unnest(${p.sequence}::bigint[], ${p.kind}::smallint[], ${p.parcel_id}::bigint[], ${p.entry}::bigint[], ${p.payload_ref}::bigint[],
-      ${p.earlier_audience}::bigint[], ${p.earlier_tellings}::text[])
-      as u (sequence, kind, parcel_id, entry, payload_ref, earlier_audience, earlier_tellings)`,
+    insert into feed ${givenRows(COLUMNS.feed, p, {
+      sequence: real(sql.ref('u.sequence')),
+      entry: real(sql.ref('u.entry')),
+      earlier_audience: realAudience(sql.ref('u.earlier_audience')),
+      earlier_tellings: realTellings(sql.ref('u.earlier_tellings')),
+    })}`,
 )
 const insertExpected = rawStatement<Columns<ReturnType<typeof expectedRow>>>()(
   (p) => sql`

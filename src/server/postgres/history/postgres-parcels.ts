@@ -4,8 +4,9 @@ import { decodeParcel, encodeParcel } from '../../../core/store/codec.ts'
 import type { Session } from '../../../core/store/engine.ts'
 import { decodeIdentifier, identifierRow, loadIdentifiersOf, lookUpIdentifiers } from '../../../core/store/history/parcels.ts'
 import { statement } from '../../../core/store/statement.ts'
+import { COLUMNS } from '../../../core/store/tables.ts'
 import type { Parcels } from '../../../core/store/write-store.ts'
-import { type Columns, enqueueRows, rawStatement } from '../postgres-dialect.ts'
+import { type Columns, enqueueRows, givenRows, rawStatement, replaced } from '../postgres-dialect.ts'
 import { metAnother } from '../postgres-failure.ts'
 
 /**
@@ -109,17 +110,8 @@ export async function findParcels(session: Session, ids: readonly number[]): Pro
 
 const saveAll = rawStatement<Columns<ReturnType<typeof encodeParcel>>>()(
   (p) => sql`
-    insert into parcel (id, watched_at_ms, first_pushed_at_ms, activated_at_ms, entry_count, latest_status, latest_at_ms, latest_learnt_at_ms,
-      last_seen_at_ms, checked_at_ms, failures, next_poll_at_ms, stopped, is_full, version)
-    select u.*, ${firstVersion} from unnest(${p.id}::bigint[], ${p.watched_at_ms}::bigint[], ${p.first_pushed_at_ms}::bigint[], ${p.activated_at_ms}::bigint[],
-      ${p.entry_count}::integer[], ${p.latest_status}::text[], ${p.latest_at_ms}::bigint[], ${p.latest_learnt_at_ms}::bigint[], ${p.last_seen_at_ms}::bigint[],
-      ${p.checked_at_ms}::bigint[],
-      ${p.failures}::integer[], ${p.next_poll_at_ms}::bigint[], ${p.stopped}::text[], ${p.is_full}::smallint[]) as u
-    on conflict (id) do update set watched_at_ms = excluded.watched_at_ms, first_pushed_at_ms = excluded.first_pushed_at_ms,
-      activated_at_ms = excluded.activated_at_ms, entry_count = excluded.entry_count, latest_status = excluded.latest_status,
-      latest_at_ms = excluded.latest_at_ms, latest_learnt_at_ms = excluded.latest_learnt_at_ms, last_seen_at_ms = excluded.last_seen_at_ms, checked_at_ms = excluded.checked_at_ms,
-      failures = excluded.failures, next_poll_at_ms = excluded.next_poll_at_ms, stopped = excluded.stopped, is_full = excluded.is_full,
-      version = ${nextVersion}`,
+    insert into parcel ${givenRows(COLUMNS.parcel, p, { version: firstVersion })}
+    on conflict (id) do update set ${replaced(COLUMNS.parcel)}, version = ${nextVersion}`,
 )
 
 /** Saves parcels and raises their versions. A transaction that changes what apps see of a parcel must also save the parcel. */

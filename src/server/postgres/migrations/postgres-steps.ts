@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 import { renderFirstStep } from '../../../core/store/first-step.ts'
+import { COLUMN_TYPES } from '../postgres-dialect.ts'
 
 /*
  * The schema has the tables and columns of SQLite's schema, so that one row codec serves both engines, and the tables that replicas share.
@@ -25,7 +26,7 @@ const FIRST: Readonly<Record<string, string>> = {
 
 const TABLES = renderFirstStep({
   name: 'postgres',
-  types: { big: 'bigint', int: 'integer', small: 'smallint', text: 'TEXT', bytes: 'bytea' },
+  types: { ...COLUMN_TYPES, text: 'TEXT' },
   arrange(table, columns) {
     if (UNSORTED.includes(table)) return columns
     const first = FIRST[table]?.split(/\s+/).toReversed() ?? []
