@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import type { Job, JobCursor } from '../domain/admin/job.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
-import { DEFAULT_EVENTS, type Endpoint, type EndpointState, noFilters } from '../domain/delivery/endpoint-state.ts'
+import { defaultSettings, type Endpoint, type EndpointState, noFilters } from '../domain/delivery/endpoint-state.ts'
 import type { FeedKind, PayloadRef } from '../domain/delivery/feed-entry.ts'
 import { type Audience, type BackfillSpan, fullAudience, noAudience, type Telling } from '../domain/history/audience.ts'
 import type { OrderContext } from '../domain/history/order-context.ts'
@@ -195,29 +195,21 @@ export function decodeFeedKind(number: number): FeedKind {
 type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
 type StoredSettings = EndpointSettings & { readonly secretsFingerprint?: string | undefined }
 
+/** The settings that every row has, in one order, because a row that says the same is not saved again. */
+const STORED = ['url', 'signature', 'filters', 'backfill', 'ratePerSecond', 'concurrency', 'scheduleMs', 'refusals', 'headers'] as const
+/** Rows of earlier versions lack the others, so these are stored only if they have not their default. */
+const { enabled: _enabled, ...DEFAULTS } = defaultSettings
+const OTHERS = (Object.keys(DEFAULTS) as (keyof typeof DEFAULTS)[]).filter((name) => !STORED.some((stored) => stored === name))
+
 export function encodeEndpointSettings({ endpoint, secretsFingerprint }: Pick<EndpointState, 'endpoint' | 'secretsFingerprint'>): string {
-  const { url, signature, filters, events, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers } = endpoint
-  // One order of members, because a row that says the same is not saved again.
-  const settings = {
-    url,
-    signature,
-    filters,
-    backfill,
-    ratePerSecond,
-    concurrency,
-    scheduleMs,
-    refusals,
-    headers,
-    secretsFingerprint,
-    // Most endpoints have the default, and rows of earlier versions have no such member.
-    events: events.join() === DEFAULT_EVENTS.join() ? undefined : events,
-  } satisfies Omit<StoredSettings, 'events'> & { readonly events: StoredSettings['events'] | undefined }
-  return JSON.stringify(settings)
+  const others = OTHERS.filter((name) => JSON.stringify(endpoint[name]) !== JSON.stringify(DEFAULTS[name]))
+  const settingsOf = (names: readonly (keyof EndpointSettings)[]) => Object.fromEntries(names.map((name) => [name, endpoint[name]]))
+  return JSON.stringify({ ...settingsOf(STORED), secretsFingerprint, ...settingsOf(others) })
 }
 
 function decodeSettings(text: string): StoredSettings {
-  // Rows of earlier versions have no `headers` and no filter of labels. `encodeEndpointSettings` wrote all other members, so their shape is certain.
-  const settings = { headers: [], events: DEFAULT_EVENTS, ...(JSON.parse(text) as Omit<StoredSettings, 'headers' | 'events'>) }
+  // Rows of earlier versions lack settings and filters. `encodeEndpointSettings` wrote all that they have, so its shape is certain.
+  const settings = { ...DEFAULTS, ...(JSON.parse(text) as Pick<StoredSettings, 'url'> & Partial<StoredSettings>) }
   return { ...settings, filters: { ...noFilters, ...settings.filters } }
 }
 

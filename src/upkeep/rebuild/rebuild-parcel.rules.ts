@@ -90,7 +90,7 @@ export function rebuildParcel(stored: StoredParcel, context: RebuildContext): Re
   const changes = compareHistories(before, after)
   const facts = deriveFacts(stored.state, after.entries, told)
   const state = { ...stored.state, ...facts }
-  const names = Object.keys(facts) as (keyof typeof facts)[]
+  const names = Object.keys(facts)
   const ordered = answers.map(({ answer }) => ({ answer, decidesOrder: order !== null && answerId(answer) === answerId(order) }))
   const derivedRows = { state, identifiers, answers: ordered, sightings: told }
   const rows = textOf(stored.sightings)
@@ -233,9 +233,10 @@ function textOf(sightings: readonly KeptSighting[]): string {
 }
 
 /** `facts`: the members of the state that are derived. */
-function digestOf({ state, identifiers, answers }: Rows, facts: readonly (keyof ParcelState)[], sightings: string): string {
+function digestOf({ state, identifiers, answers }: Rows, facts: readonly string[], sightings: string): string {
+  const members: Readonly<Record<string, unknown>> = { ...state }
   const lines = [
-    JSON.stringify(facts.map((name) => state[name])),
+    JSON.stringify(facts.map((name) => members[name])),
     ...identifiers.map(({ value, isTrackingId }) => `${value} ${isTrackingId}`).sort(),
     ...answers.map(({ answer, decidesOrder }) => `${answerRow(answer)} ${decidesOrder}`).sort(),
     sightings,
