@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
+import { type IdentifierState, newParcel, type ParcelState } from '../../domain/history/parcel-state.ts'
 import { decodeParcel, encodeParcel } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { createEventValues, createParcelStatuses, type EventValues } from '../history/event-values.ts'
@@ -14,7 +14,7 @@ import {
   saveIdentifier,
   saveParcel,
 } from '../history/parcels.ts'
-import { COLUMNS, type Tables } from '../tables.ts'
+import { COLUMNS } from '../tables.ts'
 import type { Parcels } from '../write-store.ts'
 
 /** The most parcels in the cache, and the most identifiers. Together they take about 10 MB. */
@@ -158,9 +158,12 @@ function createKnownIdentifiers(session: Session) {
   }
 }
 
-const NAMES = Object.keys(COLUMNS.parcel) as (keyof Tables['parcel'])[]
-const TEXTS = NAMES.filter((name) => COLUMNS.parcel[name].type === 'text')
-const NUMBERS = NAMES.filter((name) => !TEXTS.includes(name))
+type Values = Record<string, number | string | null>
+
+/** A row to copy: reading into a copy is three times as fast as adding column after column. */
+const BLANK = encodeParcel(newParcel(0, 0))
+const NUMBERS = Object.entries(COLUMNS.parcel).flatMap(([name, { type }]) => (type === 'text' ? [] : [name]))
+const TEXTS = Object.keys(COLUMNS.parcel).filter((name) => !NUMBERS.includes(name))
 
 /**
  * Caches the rows of up to `max` parcels, their numbers in a typed array, which the garbage collector does not scan. With an object for each parcel,
@@ -176,17 +179,18 @@ export function createParcelMemory(max: number) {
 
   return {
     get(parcelId: number): ParcelState | null {
-      const row = rows.get(parcelId)
-      if (row === undefined) return null
-      const found: Record<string, number | string | null> = {}
-      let at = row * NUMBERS.length
+      const nth = rows.get(parcelId)
+      if (nth === undefined) return null
+      const row = { ...BLANK }
+      const values: Values = row
+      let at = nth * NUMBERS.length
       for (const name of NUMBERS) {
         const value = numbers[at++] ?? Number.NaN
-        found[name] = Number.isNaN(value) ? null : value
+        values[name] = Number.isNaN(value) ? null : value
       }
-      at = row * TEXTS.length
-      for (const name of TEXTS) found[name] = texts[at++] ?? null
-      return decodeParcel(found as unknown as ReturnType<typeof encodeParcel>)
+      at = nth * TEXTS.length
+      for (const name of TEXTS) values[name] = texts[at++] ?? null
+      return decodeParcel(row)
     },
     set(state: ParcelState) {
       let row = rows.get(state.parcelId)
@@ -195,11 +199,17 @@ export function createParcelMemory(max: number) {
         row = free.pop() ?? (rows.size < max ? rows.size : (rows.pop() ?? 0))
         rows.set(state.parcelId, row)
       }
-      const given: Readonly<Record<string, number | string | null>> = encodeParcel(state)
+      const values: Values = encodeParcel(state)
       let at = row * NUMBERS.length
-      for (const name of NUMBERS) numbers[at++] = Number(given[name] ?? Number.NaN)
+      for (const name of NUMBERS) {
+        const value = values[name]
+        numbers[at++] = typeof value === 'number' ? value : Number.NaN
+      }
       at = row * TEXTS.length
-      for (const name of TEXTS) texts[at++] = given[name] === null ? null : String(given[name])
+      for (const name of TEXTS) {
+        const value = values[name]
+        texts[at++] = typeof value === 'string' ? value : null
+      }
     },
     delete(parcelId: number) {
       const row = rows.get(parcelId)
