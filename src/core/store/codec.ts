@@ -197,7 +197,7 @@ type StoredSettings = EndpointSettings & { readonly secretsFingerprint?: string 
 
 /** The settings that every row has, in one order, because a row that says the same is not saved again. */
 const STORED = ['url', 'signature', 'filters', 'backfill', 'ratePerSecond', 'concurrency', 'scheduleMs', 'refusals', 'headers'] as const
-/** Rows of earlier versions lack the others, so these are stored only if they have not their default. */
+/** Rows of earlier versions lack the others, so they are stored only if they differ from the default. */
 const { enabled: _enabled, ...DEFAULTS } = defaultSettings
 const OTHERS = (Object.keys(DEFAULTS) as (keyof typeof DEFAULTS)[]).filter((name) => !STORED.some((stored) => stored === name))
 
