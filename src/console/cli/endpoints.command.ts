@@ -263,8 +263,9 @@ function optionOf(row: Setting): Option {
 /** Returns the settings of a table that the user gave, as the API takes them. */
 function settingsIn(table: Readonly<Record<string, Setting>>, options: SettingOptions): object {
   return defined(
-    ofEach(table, ({ kind }, name) => {
-      const given = options[name]
+    ofEach(table, (row) => {
+      const { kind } = row
+      const given = options[optionOf(row).attributeName()]
       if (kind === 'flag') return given
       return given === false ? null : kind === 'either' && given !== undefined ? given === 'yes' : given
     }),

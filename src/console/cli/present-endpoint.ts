@@ -69,7 +69,8 @@ function describeSetting(row: Setting, value: unknown): string | null {
   if (row.kind === 'flag') return value === true ? row.shown : null
   if (row.kind === 'choice') return value === row.names[0] ? null : (row.shown ?? null)
   if (row.kind === 'several' && String(value) === row.preset.join()) return null
-  if (typeof value === 'number') return 'per' in row ? `at most ${counted(value, 'attempt', 'attempts')} ${row.per}` : countText(value)
+  if (typeof value === 'number' && 'unset' in row)
+    return row.per === undefined ? `${countText(value)}${row.unit ?? ''}` : `at most ${counted(value, 'attempt', 'attempts')} ${row.per}`
   return Array.isArray(value) ? value.join(', ') : null
 }
 

@@ -5,6 +5,7 @@ import { type InspectedIdentifier, WATCH_LINE_LENGTH_MAX, type WatchListFormat }
 import { AppError } from '../../core/domain/errors.ts'
 import { type Entry, learningOf } from '../../core/domain/history/history.ts'
 import { readReference } from '../../core/domain/history/order-context.ts'
+import { repeatedOf } from '../../core/domain/history/parcel-state.ts'
 import {
   type AnswerOf,
   IDENTIFIER,
@@ -158,16 +159,13 @@ function presentInspected({ identifiers, entries, nextPollBecause, ...awaited }:
 /** Presents a parcel as the relay knew it. */
 function presentThen(parcel: ExplainedParcel, then: HistoryThen): ParcelAnswer {
   const { entries, news } = then
-  const [latest] = entries
   const identifiers = parcel.identifiers.flatMap((one) => {
     const isTrackingId = then.identifiers.get(one.value)
     return isTrackingId === undefined ? [] : [{ ...one, isTrackingId }]
   })
+  const state = { ...parcel.state, ...repeatedOf(parcel.state, entries, 0, then.asOfMs) }
   return {
-    ...presentInspected({ ...parcel, entries, identifiers }),
-    status: latest?.status ?? null,
-    statusAt: presentInstant(latest?.atMs ?? null),
-    entries: entries.length,
+    ...presentInspected({ ...parcel, state, entries, identifiers }),
     history: entries.map((entry) => {
       const shown = presentEntry(entry)
       // Not every repetition is kept, so a later poll hides when the one before it was made.

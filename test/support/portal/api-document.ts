@@ -8,10 +8,13 @@ export interface Schema {
   readonly type?: string | readonly string[] | undefined
   readonly enum?: readonly unknown[] | undefined
   readonly const?: unknown
+  readonly format?: string | undefined
+  readonly pattern?: string | undefined
   readonly anyOf?: readonly Schema[] | undefined
   readonly oneOf?: readonly Schema[] | undefined
   readonly properties?: Readonly<Record<string, Schema>> | undefined
   readonly items?: Schema | undefined
+  readonly additionalProperties?: boolean | Schema | undefined
 }
 
 const schema: z.ZodType<Schema> = z.lazy(() =>
@@ -20,10 +23,13 @@ const schema: z.ZodType<Schema> = z.lazy(() =>
     type: z.union([z.string(), z.array(z.string())]).optional(),
     enum: z.array(z.unknown()).optional(),
     const: z.unknown().optional(),
+    format: z.string().optional(),
+    pattern: z.string().optional(),
     anyOf: z.array(schema).optional(),
     oneOf: z.array(schema).optional(),
     properties: z.record(z.string(), schema).optional(),
     items: schema.optional(),
+    additionalProperties: z.union([z.boolean(), schema]).optional(),
   }),
 )
 const media = z.record(z.string(), z.looseObject({ schema, example: z.unknown().optional() }))

@@ -242,7 +242,7 @@ export function settingSchemas<Wait>(kinds: Kinds<Wait>) {
     schedule: kinds.waits(SETTINGS.schedule),
     signature: kinds.choice(SETTINGS.signature),
     refusals: kinds.choice(SETTINGS.refusals),
-  }
+  } satisfies Readonly<Record<keyof typeof SETTINGS, unknown>>
 }
 
 export function filterSchemas<List, Boolean>(kinds: { values(row: Values): List; either(row: Choice): Boolean }) {
@@ -252,7 +252,7 @@ export function filterSchemas<List, Boolean>(kinds: { values(row: Values): List;
     distributionType: kinds.values(FILTERS.distributionType),
     label: kinds.values(FILTERS.label),
     displayToConsumer: kinds.either(FILTERS.displayToConsumer),
-  }
+  } satisfies Readonly<Record<keyof typeof FILTERS, unknown>>
 }
 
 /** A shorter key could be guessed. */

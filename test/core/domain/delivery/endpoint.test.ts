@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { FILTERS } from '../../../../src/core/domain/delivery/endpoint-settings.ts'
 import { type EndpointFilters, noFilters, type RelayedEvent, takes } from '../../../../src/core/domain/delivery/endpoint-state.ts'
 
 const event: RelayedEvent = {
@@ -42,6 +43,10 @@ describe('the events that an endpoint wants', () => {
     [{ displayToConsumer: false }, false],
   ] as const)('the filter %j lets the event through: %j', (filters, expected) => {
     expect(wants(filters)).toBe(expected)
+  })
+
+  test.each(Object.entries(FILTERS))('the filter %s is compared: no event has a value that none can have', (name, { kind }) => {
+    expect(wants({ [name]: kind === 'either' ? !event.displayToConsumer : ['none has this'] })).toBe(false)
   })
 
   test('an event must pass every filter, not just one', () => {
